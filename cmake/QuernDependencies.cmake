@@ -1,0 +1,18 @@
+# Third-party libraries; tools/setup.sh installs them and pins their versions.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+
+# MLX comes as the wheel that tools/setup.sh unpacks (libmlx.so, headers).
+set(QUERN_DEPS "$ENV{QUERN_DEPS}" CACHE PATH "Folder of unpacked wheels")
+if(NOT QUERN_DEPS)
+  set(QUERN_DEPS "$ENV{HOME}/.cache/quern/deps")
+endif()
+find_package(MLX 0.32.4 EXACT CONFIG REQUIRED
+             PATHS ${QUERN_DEPS}/mlx-0.32.4/mlx NO_DEFAULT_PATH)
+
+if(QUERN_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()

@@ -1,0 +1,66 @@
+# How a room, a test and a fuzz target are declared.
+
+find_program(QUERN_CCACHE ccache)
+if(QUERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${QUERN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${QUERN_CCACHE})
+endif()
+
+# Floating point follows the source (the numeric contract): no contraction of
+# a * b + c behind our back; kernels say fma where they mean it.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+if(QUERN_SANITIZE)
+  add_compile_options(-fsanitize=${QUERN_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${QUERN_SANITIZE})
+  if(QUERN_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  if(QUERN_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+  endif()
+endif()
+
+# quern_room(NAME SOURCES a.cpp ... ROOMS lower neighbours ... LIBS libraries)
+function(quern_room name)
+  cmake_parse_arguments(R "" "" "SOURCES;ROOMS;LIBS" ${ARGN})
+  add_library(quern_${name} STATIC ${R_SOURCES})
+  target_include_directories(quern_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM R_ROOMS PREPEND quern_)
+  target_link_libraries(quern_${name} PUBLIC ${R_ROOMS} ${R_LIBS})
+endfunction()
+
+# quern_test(NAME SOURCES ... ROOMS ... LABEL unit): one gtest program, one
+# ctest entry a case.
+function(quern_test name)
+  cmake_parse_arguments(T "" "LABEL" "SOURCES;ROOMS;ENV" ${ARGN})
+  if(NOT T_LABEL)
+    set(T_LABEL unit)
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  list(TRANSFORM T_ROOMS PREPEND quern_)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${T_ROOMS} GTest::gtest GTest::gmock
+                                        GTest::gtest_main)
+  target_compile_definitions(
+    ${name} PRIVATE QUERN_TEST_DIR="${PROJECT_SOURCE_DIR}/tests")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120
+    PROPERTIES LABELS ${T_LABEL} TIMEOUT 900 ENVIRONMENT "${T_ENV}")
+endfunction()
+
+# quern_fuzz(NAME SOURCES ... ROOMS ...): a libFuzzer program under build/fuzz,
+# and the same inputs replayed as an ordinary test in every other build.
+function(quern_fuzz name)
+  cmake_parse_arguments(F "" "" "SOURCES;ROOMS" ${ARGN})
+  list(TRANSFORM F_ROOMS PREPEND quern_)
+  if(QUERN_FUZZ)
+    add_executable(${name} ${F_SOURCES})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    add_executable(${name} ${F_SOURCES}
+                           ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    add_test(NAME fuzz.${name}
+             COMMAND ${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS unit TIMEOUT 300)
+  endif()
+  target_link_libraries(${name} PRIVATE ${F_ROOMS})
+endfunction()

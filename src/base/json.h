@@ -1,0 +1,16 @@
+// JSON with key order kept; parsing never throws.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace quern {
+
+using Json = nlohmann::ordered_json;
+
+// Parses UTF-8 text. `where` names the source in the reason ("config.json").
+Result<Json> parse_json(std::string_view text, std::string_view where);
+
+}  // namespace quern
