@@ -15,4 +15,13 @@ find_package(MLX 0.32.4 EXACT CONFIG REQUIRED
 if(QUERN_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
+  # The Python of the reference tests: tools/setup.sh names its folder by the
+  # hash of the pins.
+  set(QUERN_TEST_PINS ${PROJECT_SOURCE_DIR}/tools/requirements-test.txt)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+                                         ${QUERN_TEST_PINS})
+  file(SHA256 ${QUERN_TEST_PINS} QUERN_TEST_HASH)
+  string(SUBSTRING ${QUERN_TEST_HASH} 0 12 QUERN_TEST_HASH)
+  set(QUERN_TEST_PYTHON
+      ${QUERN_DEPS}/test-venv-${QUERN_TEST_HASH}/bin/python)
 endif()

@@ -47,7 +47,8 @@ function(quern_test name)
     PROPERTIES LABELS ${T_LABEL} TIMEOUT 900 ENVIRONMENT "${T_ENV}")
 endfunction()
 
-# quern_fuzz(NAME SOURCES ... ROOMS ...): a libFuzzer program under build/fuzz,
+# quern_fuzz(NAME SOURCES ... ROOMS ...): a libFuzzer program in the fuzz
+# build's fuzzers/ (tools/fuzz.sh runs them; the target `fuzzers` builds them),
 # and the same inputs replayed as an ordinary test in every other build.
 function(quern_fuzz name)
   cmake_parse_arguments(F "" "" "SOURCES;ROOMS" ${ARGN})
@@ -55,6 +56,12 @@ function(quern_fuzz name)
   if(QUERN_FUZZ)
     add_executable(${name} ${F_SOURCES})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(
+      ${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
+    if(NOT TARGET fuzzers)
+      add_custom_target(fuzzers)
+    endif()
+    add_dependencies(fuzzers ${name})
   else()
     add_executable(${name} ${F_SOURCES}
                            ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
