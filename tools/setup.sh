@@ -35,26 +35,25 @@ die() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null; }
 at_least() { printf '%s\n%s\n' "$2" "$1" | sort -V -C; } # version, minimum
 
-as_root() {
-  if [ "$(id -u)" = 0 ]; then "$@"
-  elif have sudo; then sudo "$@"
-  else die "neither root nor sudo: run as root once: $*"; fi
-}
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 is_debian() { have apt-get && have dpkg-query; }
 
 apt_update() { # once a run
-  [ -z "${apt_updated:-}" ] || return 0
+  [ -z "$apt_updated" ] || return 0
   as_root apt-get -qq update || die "apt-get update failed: is the network up?"
   apt_updated=1
 }
 
 apt_install() {
+  [ "$(id -u)" = 0 ] || have sudo ||
+    die "neither root nor sudo: run as root: apt-get install $*"
   say "installing $*"
   apt_update
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-remove \
     --no-install-recommends -o DPkg::Lock::Timeout=300 install "$@" \
-    </dev/null >/dev/null || die "apt-get could not install: $*"
+    </dev/null >/dev/null ||
+    die "apt-get could not; try as root: apt-get install $*"
 }
 
 missing_packages() { # those of "$@" that dpkg does not have installed
@@ -94,7 +93,7 @@ install_rust() {
   rust_is_recent "$minimum" && return
   if is_debian; then
     apt_update
-    for kind in rustc rustc-web; do
+    for kind in rustc-web rustc; do
       candidate=$(apt-cache policy $kind | sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p')
       if [ -n "$candidate" ] && at_least "$candidate" "$minimum"; then
         apt_install $kind ${kind/rustc/cargo}
@@ -128,7 +127,7 @@ install_mlx() {
     printf ' --hash=sha256:%s' "${mlx_sha256[@]}"; } >"$partial/requirements.txt"
   "$python" -m pip download -q --no-deps --require-hashes -d "$partial" \
     -r "$partial/requirements.txt" ||
-    die "the Python index gave no mlx-cpu $mlx_version wheel for this machine"
+    die "could not download mlx-cpu $mlx_version with the sha256 it should have"
   "$python" -m zipfile -e "$partial"/*.whl "$partial/wheel"
   rm -rf "$dir"
   mv "$partial/wheel" "$dir"
@@ -157,6 +156,7 @@ install_build() {
   install_mlx
 }
 
+apt_updated=
 partial=
 trap 'if [ -n "$partial" ]; then rm -rf "$partial"; fi' EXIT
 case ${1:-build} in
