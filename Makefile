@@ -17,7 +17,8 @@ help:
 	@echo "               (MODEL=path chats with another)"
 	@echo "make test      build and run the test suite"
 	@echo "make build     build build/release/quern"
-	@echo "make bench     measure the small models, JSON under build/bench"
+	@echo "make bench     measure the small models and the kernels, JSON files"
+	@echo "               under build/bench"
 	@echo "make sanitize  unit and scripted tests, address+undefined and thread"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (default 600)"
 	@echo "make format    clang-format over src, tests and bench"
@@ -44,6 +45,8 @@ test:
 
 bench: build
 	@tools/setup.sh bench
+	cmake --preset release -DQUERN_BENCH=ON
+	cmake --build build/release -j $(JOBS) --target bench/all
 	tools/bench.sh
 
 sanitize: asan tsan
