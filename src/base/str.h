@@ -1,0 +1,16 @@
+// Text helpers for bytes that come from outside.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace quern {
+
+// Whether the bytes are well-formed UTF-8 (no surrogates, no long forms).
+bool valid_utf8(std::string_view bytes);
+
+// The bytes between single quotes, fit for a one-line message: control
+// characters and ill-formed bytes as \xNN, cut with "..." after `limit` bytes.
+std::string in_quotes(std::string_view bytes, size_t limit = 96);
+
+}  // namespace quern
