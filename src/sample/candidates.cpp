@@ -128,7 +128,7 @@ void Candidates::weigh_all() {
 float top_p_reach(float top_p, double total, size_t tokens) {
   // All tokens of at most this weight hold at most 1 - top_p of the mass.
   double least = (1 - top_p) * total / tokens;
-  return least > 0x1p-34 ? static_cast<float>(-log_of(least)) + 0.01f
+  return least > 0x1p-27 ? static_cast<float>(-log_of(least)) + 0.01f
                          : kInfinity;
 }
 
