@@ -30,11 +30,9 @@ def _llama(**keys):
 
 
 def _gemma3(**keys):
-    # Hidden 256: its square root is exact in bfloat16, so that the references
-    # agree on the embedding scale whatever type they round it to.
     return tiny_config("gemma3_text", **{
-        "hidden_size": 256, "num_hidden_layers": 4, "head_dim": 32,
-        "num_key_value_heads": 1, "rms_norm_eps": 1e-6, "rope_theta": 1e6,
+        "num_hidden_layers": 4, "head_dim": 32, "num_key_value_heads": 1,
+        "rms_norm_eps": 1e-6, "rope_theta": 1e6,
         "rope_local_base_freq": 10000.0, "query_pre_attn_scalar": 48,
         "sliding_window": 16, "sliding_window_pattern": 3,
         "tie_word_embeddings": None, **keys})
@@ -92,7 +90,7 @@ class Form:
     """How the weights of a directory are stored.
 
     dtype: type of plain tensors and of quantised scales and biases.
-    overrides: module path -> {"bits", "group_size"} or False (kept plain).
+    overrides: module path -> (bits, group) or None (kept plain).
     key: the name of the quantisation block in config.json.
     """
     name: str
@@ -109,10 +107,10 @@ Q4 = Form("q4-g64", bits=4)
 EVERY_WIDTH = [Form(f"q{bits}-g{group}", bits=bits, group=group)
                for bits in (2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
 MIXED = Form("q4-mixed", bits=4, overrides={
-    "lm_head": {"bits": 8, "group_size": 32},
-    "model.embed_tokens": {"bits": 6, "group_size": 128},
-    "model.layers.0.self_attn.q_proj": {"bits": 3, "group_size": 64},
-    "model.layers.1.mlp.down_proj": False,
+    "lm_head": (8, 32),
+    "model.embed_tokens": (6, 128),
+    "model.layers.0.self_attn.q_proj": (3, 64),
+    "model.layers.1.mlp.down_proj": None,
 })
 SPECIAL = [
     MIXED,

@@ -7,6 +7,7 @@ ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 SPACE_T = "\u0120t"
 SPECIAL = ["<|end|>", "<|start|>"]
 TOKENS = ALPHABET + [SPACE_T] + SPECIAL  # id = index
+END = TOKENS.index("<|end|>")
 
 
 def build():

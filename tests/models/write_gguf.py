@@ -115,7 +115,7 @@ def _add_tokenizer(writer):
     writer.add_token_list(tiny_tokenizer.TOKENS)
     writer.add_token_types(kind)
     writer.add_token_merges(["\u0120 t"])
-    writer.add_eos_token_id(tiny_tokenizer.TOKENS.index("<|end|>"))
+    writer.add_eos_token_id(tiny_tokenizer.END)
     writer.add_add_bos_token(False)
 
 

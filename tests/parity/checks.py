@@ -8,11 +8,17 @@ import numpy as np
 from models import tiny_tokenizer
 from parity import quern
 
-REFERENCES = 1e-5  # NumPy against mlx-lm on the same f32 weights
+REFERENCES = 1e-5  # NumPy against mlx-lm on the same f32 weights, tiny
+REAL_REFERENCES = 5e-5  # the same over the 18 to 30 layers of real models
 TINY_EXACT = 2e-5  # exact mode on a tiny model
 EXACT = 1e-3       # exact mode on a real model
-FAST_ERROR = 0.05  # fast mode: RMS of the difference over RMS of the logits
-FAST_TOP1 = 0.95   # fast mode: share of positions with the same best token
+
+# Fast mode. NumPy with activations rounded to int8 by groups of 32 or of 128
+# is off by 0.018 to 0.031 on the tiny models, with the same best token at 90 %
+# or more of 100 positions: random logits lie close together.
+FAST_ERROR = 0.05  # RMS of the difference over RMS of the logits
+FAST_TOP1 = 0.95   # share of positions with the same best token
+TINY_FAST_TOP1 = 0.88
 
 PROMPT = "The miller ground nine sacks of rye before noon."
 GREEDY_TOKENS = 64
@@ -37,13 +43,13 @@ def check_exact(test, path, ids, want, tolerance=TINY_EXACT):
     return got
 
 
-def check_fast(test, path, ids, exact):
+def check_fast(test, path, ids, exact, top1=FAST_TOP1):
     fast = quern.logits(path, ids, exact=False)
     test.assertEqual(fast.shape, exact.shape)
     error = np.linalg.norm(fast - exact) / np.linalg.norm(exact)
     test.assertLessEqual(error, FAST_ERROR, "fast mode, relative error")
-    top1 = np.mean(fast.argmax(1) == exact.argmax(1))
-    test.assertGreaterEqual(top1, FAST_TOP1, "fast mode, same best token")
+    same = np.mean(fast.argmax(1) == exact.argmax(1))
+    test.assertGreaterEqual(same, top1, "fast mode, same best token")
 
 
 def check_greedy(test, path, reference):
@@ -54,12 +60,12 @@ def check_greedy(test, path, reference):
     best = reference.logits(prompt + ids).argmax(1)[len(prompt) - 1:]
     test.assertEqual(ids, best[:len(ids)].tolist(), "greedy tokens")
     if len(ids) < GREEDY_TOKENS:
-        test.assertEqual(best[len(ids)], tiny_tokenizer.TOKENS.index("<|end|>"))
+        test.assertEqual(best[len(ids)], tiny_tokenizer.END)
 
 
 def check_model(test, path, reference, ids):
     """Everything above on one tiny model."""
     want = reference.logits(ids)
     exact = check_exact(test, path, ids, want)
-    check_fast(test, path, ids, exact)
+    check_fast(test, path, ids, exact, TINY_FAST_TOP1)
     check_greedy(test, path, reference)

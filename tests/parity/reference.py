@@ -102,6 +102,13 @@ def make_rope(dims, base, scaling=None, pairs=False, divisors=None):
     return Rope(freq, amplitude, pairs)
 
 
+def bfloat16(x):
+    """x rounded to the nearest bfloat16, ties to even."""
+    bits = int(np.float32(x).view(np.uint32))
+    bits += 0x7fff + (bits >> 16 & 1)
+    return float(np.uint32(bits & 0xffff0000).view(np.float32))
+
+
 def spec_from_config(config):
     """The Spec of a config.json."""
     text = config.get("text_config", config)
@@ -117,7 +124,10 @@ def spec_from_config(config):
                 windows=[0] * layers, modules=HF_MODULES)
     if text["model_type"] == "gemma3_text":
         local = make_rope(head_dim, text["rope_local_base_freq"])
-        _make_gemma(spec, text["hidden_size"], text["sliding_window"],
+        # The checkpoints are bfloat16 and so is this factor, in training and
+        # in mlx-lm; llama.cpp keeps it in f32 for a GGUF.
+        scale = bfloat16(math.sqrt(text["hidden_size"]))
+        _make_gemma(spec, scale, text["sliding_window"],
                     text["sliding_window_pattern"], local)
         spec.modules = HF_GEMMA_MODULES
         spec.norm_offset = 1.0
@@ -129,8 +139,8 @@ def spec_from_config(config):
     return spec
 
 
-def _make_gemma(spec, hidden, window, pattern, local_rope):
-    spec.embed_scale = math.sqrt(hidden)
+def _make_gemma(spec, embed_scale, window, pattern, local_rope):
+    spec.embed_scale = embed_scale
     spec.gelu = True
     full_rope = spec.ropes[0]
     full = [(i + 1) % pattern == 0 for i in range(spec.layers)]
@@ -161,7 +171,7 @@ def spec_from_gguf(fields, weights):
                 scale=head_dim ** -0.5, ropes=[rope] * layers,
                 windows=[0] * layers, modules=GGUF_MODULES)
     if arch == "gemma3":
-        _make_gemma(spec, get("embedding_length"),
+        _make_gemma(spec, math.sqrt(get("embedding_length")),
                     get("attention.sliding_window"), 6,
                     make_rope(head_dim, 10000.0))
     return spec

@@ -35,10 +35,12 @@ def read_safetensors(path):
 
 def unpack_codes(words, bits):
     """u32 [rows, n * bits / 32] -> codes [rows, n], lowest bits first."""
-    rows = words.shape[0]
-    stream = np.unpackbits(words.view(np.uint8).reshape(rows, -1), axis=1,
-                           bitorder="little").reshape(rows, -1, bits)
-    return stream @ (1 << np.arange(bits))
+    octets = words.view(np.uint8).reshape(-1, bits)  # eight codes each
+    wide = np.zeros((len(octets), 8), np.uint8)
+    wide[:, :bits] = octets
+    shifts = np.arange(0, 8 * bits, bits, dtype=np.uint64)
+    codes = wide.view("<u8") >> shifts & np.uint64(2 ** bits - 1)
+    return codes.astype(np.uint8).reshape(words.shape[0], -1)
 
 
 def dequantise(words, scales, biases, bits, group):
