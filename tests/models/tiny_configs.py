@@ -59,11 +59,17 @@ CONFIGS = {
         rope_scaling={"type": "linear", "factor": 2.5}),
     "llama-rope-llama3": _llama(rope_scaling=_LLAMA3, rope_theta=500000.0),
     "llama-rope-yarn": _llama(rope_scaling=_YARN),
+    "llama-layer-types": _llama(
+        sliding_window=32,
+        layer_types=["sliding_attention", "full_attention"]),
     "mistral": tiny_config("mistral", tie_word_embeddings=False,
                        sliding_window=4096, rope_theta=1e6),
     "mistral-head-dim": tiny_config("mistral", tie_word_embeddings=False,
                                 sliding_window=None, head_dim=48),
-    "qwen2-tied": tiny_config("qwen2", rms_norm_eps=1e-6, rope_theta=1e6),
+    "mistral-window": tiny_config("mistral", tie_word_embeddings=False,
+                                  sliding_window=32),
+    "qwen2-tied": tiny_config("qwen2", rms_norm_eps=1e-6, rope_theta=1e6,
+                              sliding_window=32, use_sliding_window=False),
     "qwen2-untied-yarn": tiny_config("qwen2", tie_word_embeddings=False,
                                  rope_scaling={**_YARN, "type": "yarn"}),
     "qwen3-tied": tiny_config("qwen3", head_dim=128, rms_norm_eps=1e-6,
@@ -78,11 +84,15 @@ CONFIGS = {
         rope_scaling={"rope_type": "linear", "factor": 8.0}),
     "gemma3-text-softcap": _gemma3(attn_logit_softcapping=2.0,
                                    final_logit_softcapping=5.0),
+    "gemma3-layer-types": _gemma3(
+        num_hidden_layers=6, sliding_window_pattern=None,
+        layer_types=["sliding_attention"] * 5 + ["full_attention"]),
     "gemma3-nested": _nested_gemma3(),
 }
 
-# mlx-lm's gemma3 has no soft caps; NumPy alone is the oracle there.
-NUMPY_ONLY = {"gemma3-text-softcap"}
+# mlx-lm's gemma3 has no soft caps and its mistral no window; NumPy alone is
+# the oracle there.
+NUMPY_ONLY = {"gemma3-text-softcap", "mistral-window"}
 
 
 @dataclass(frozen=True)

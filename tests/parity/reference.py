@@ -102,6 +102,22 @@ def make_rope(dims, base, scaling=None, pairs=False, divisors=None):
     return Rope(freq, amplitude, pairs)
 
 
+def patterned(layers, window, pattern):
+    """Windows where each pattern-th layer sees everything."""
+    return [0 if (i + 1) % pattern == 0 else window for i in range(layers)]
+
+
+def windows_of(text):
+    """The window of each layer of a config.json, 0 where it sees all."""
+    layers, window = text["num_hidden_layers"], text.get("sliding_window") or 0
+    if "layer_types" in text:
+        return [window if kind == "sliding_attention" else 0
+                for kind in text["layer_types"]]
+    if "sliding_window_pattern" in text:
+        return patterned(layers, window, text["sliding_window_pattern"])
+    return [window if text["model_type"] == "mistral" else 0] * layers
+
+
 def bfloat16(x):
     """x rounded to the nearest bfloat16, ties to even."""
     bits = int(np.float32(x).view(np.uint32))
@@ -121,14 +137,13 @@ def spec_from_config(config):
                 kv_heads=text.get("num_key_value_heads", heads),
                 head_dim=head_dim, eps=text["rms_norm_eps"],
                 scale=head_dim ** -0.5, ropes=[rope] * layers,
-                windows=[0] * layers, modules=HF_MODULES)
+                windows=windows_of(text), modules=HF_MODULES)
     if text["model_type"] == "gemma3_text":
         local = make_rope(head_dim, text["rope_local_base_freq"])
         # The checkpoints are bfloat16 and so is this factor, in training and
         # in mlx-lm; llama.cpp keeps it in f32 for a GGUF.
         scale = bfloat16(math.sqrt(text["hidden_size"]))
-        _make_gemma(spec, scale, text["sliding_window"],
-                    text["sliding_window_pattern"], local)
+        _make_gemma(spec, scale, windows_of(text), local)
         spec.modules = HF_GEMMA_MODULES
         spec.norm_offset = 1.0
         spec.scale = text["query_pre_attn_scalar"] ** -0.5
@@ -139,13 +154,11 @@ def spec_from_config(config):
     return spec
 
 
-def _make_gemma(spec, embed_scale, window, pattern, local_rope):
+def _make_gemma(spec, embed_scale, windows, local_rope):
     spec.embed_scale = embed_scale
     spec.gelu = True
-    full_rope = spec.ropes[0]
-    full = [(i + 1) % pattern == 0 for i in range(spec.layers)]
-    spec.ropes = [full_rope if f else local_rope for f in full]
-    spec.windows = [0 if f else window for f in full]
+    spec.windows = windows
+    spec.ropes = [local_rope if w else spec.ropes[0] for w in windows]
 
 
 def spec_from_gguf(fields, weights):
@@ -171,9 +184,9 @@ def spec_from_gguf(fields, weights):
                 scale=head_dim ** -0.5, ropes=[rope] * layers,
                 windows=[0] * layers, modules=GGUF_MODULES)
     if arch == "gemma3":
+        window = get("attention.sliding_window")
         _make_gemma(spec, math.sqrt(get("embedding_length")),
-                    get("attention.sliding_window"), 6,
-                    make_rope(head_dim, 10000.0))
+                    patterned(layers, window, 6), make_rope(head_dim, 10000.0))
     return spec
 
 

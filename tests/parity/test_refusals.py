@@ -131,9 +131,9 @@ GGUF_FAULTS = {
                      ("mamba", *SUPPORTED)),
     "magic": (b"GGUF", b"GGUX", ("GGUF",)),
     "tensor name": (b"blk.1.attn_k.weight", b"blk.1.attn_j.weight",
-                    ("blk.1.attn_k.weight",)),
+                    ("model.gguf",)),
     "no layer count": (b"llama.block_count", b"llama.block_kount",
-                       ("block_count",)),
+                       ("model.gguf",)),
 }
 
 
