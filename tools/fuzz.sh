@@ -19,7 +19,7 @@ for target; do
       "$run/corpus" "tests/fuzz/corpus/$target" >"$run/log" 2>&1; then
     failed+=("$target")
   fi
-  tail -n 12 "$run/log"
+  grep -E '^(Done|stat::|SUMMARY)|ERROR:' "$run/log" || tail -n 5 "$run/log"
 done
 [ ${#failed[@]} = 0 ] || { echo "fuzz: findings in ${failed[*]}" >&2; exit 1; }
 echo "fuzz: $# targets, no finding"
