@@ -8,7 +8,8 @@ endif()
 
 # Floating point follows the source (the numeric contract): no contraction of
 # a * b + c behind our back; kernels say fma where they mean it.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter
+                    -Wno-missing-field-initializers -ffp-contract=off)
 if(QUERN_SANITIZE)
   add_compile_options(-fsanitize=${QUERN_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${QUERN_SANITIZE})

@@ -1,0 +1,76 @@
+#include "engine/generation.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace quern {
+namespace {
+
+// The answer's longest length: what was asked for, within the context.
+int most_tokens(const TextModel& model, int prompt, int asked) {
+  const int context = model.facts().context;
+  const int room = context > 0 ? std::max(0, context - prompt)
+                               : std::numeric_limits<int>::max();
+  return asked > 0 ? std::min(asked, room) : room;
+}
+
+}  // namespace
+
+Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
+                       GenerationOptions options)
+    : model_(model), options_(std::move(options)), prompt_(std::move(prompt)),
+      prompt_tokens_(int(prompt_.size())),
+      most_(most_tokens(model, prompt_tokens_, options_.max_tokens)),
+      decode_{model.make_row(options_.kv),
+              SamplerRow(options_.sampling, model.facts().vocabulary, prompt_),
+              uint64_t(prompt_tokens_)},
+      batch_(model, options_.precision) {
+  if (prompt_.empty()) fail("[generate] the prompt has no token");
+  validate(options_.sampling, model.facts().vocabulary).or_throw();
+}
+
+std::optional<Sampled> Generation::next(const Progress& progress) {
+  if (finish_ != Finish::running) return {};
+  if (!may_go_on()) {
+    finish_ = Finish::length;
+    stop();
+    return {};
+  }
+  if (!started_) {
+    started_ = true;
+    Prefill prefill(model_, decode_.row, std::move(prompt_),
+                    options_.precision, options_.prefill_chunk);
+    while (prefill.total() - prefill.fed() > options_.prefill_chunk) {
+      prefill.step();
+      if (progress) progress(prefill.fed(), prefill.total());
+    }
+    auto first = batch_.add(decode_, prefill.finish());
+    if (progress) progress(prefill.total(), prefill.total());
+    return accept(std::move(first));
+  }
+  if (batch_.under_way() == 0) batch_.issue();
+  // One more token may be wanted: it is under way while this one is read.
+  if (generated_ + 1 < most_) batch_.issue();
+  return accept(std::move(batch_.read()[0]));
+}
+
+std::optional<Sampled> Generation::accept(Result<Sampled> drawn) {
+  if (!drawn) {
+    finish_ = Finish::failed;
+    reason_ = drawn.reason();
+  } else if (std::ranges::count(options_.end_ids, drawn->token)) {
+    finish_ = Finish::stop;
+  } else {
+    generated_++;
+    return std::move(drawn).value();
+  }
+  stop();
+  return {};
+}
+
+void Generation::stop() {
+  if (finish_ == Finish::running) finish_ = Finish::stop;
+  while (batch_.under_way() > 0) batch_.read();
+}
+
+}  // namespace quern

@@ -1,0 +1,65 @@
+// One request on its own, from prompt to last token: what the command line
+// runs, and what a row of the scheduler must equal.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "engine/decode_batch.h"
+#include "engine/prefill.h"
+
+namespace quern {
+
+struct GenerationOptions {
+  Precision precision = Precision::fast;
+  qmm::Number kv = qmm::Number::bf16;  // f32 in exact mode by convention
+  int prefill_chunk = 512;
+  int max_tokens = 0;            // 0 = as long as the context allows
+  std::vector<int32_t> end_ids;  // tokens that end the answer
+  SamplingParams sampling;
+};
+
+enum class Finish { running, stop, length, failed };
+
+class Generation {
+ public:
+  // Progress of the prompt: tokens fed, of how many.
+  using Progress = std::function<void(int fed, int total)>;
+
+  // The model must outlive it. Throws Error on an empty prompt or parameters
+  // that do not validate.
+  Generation(const TextModel& model, std::vector<int32_t> prompt,
+             GenerationOptions options);
+
+  // Feeds the prompt and draws the first token; then one token a call.
+  // Nothing when the answer has ended: finish() says how. An end token is not
+  // returned.
+  std::optional<Sampled> next(const Progress& progress = {});
+
+  // Ends the answer where it is (a stop string was seen).
+  void stop();
+
+  Finish finish() const { return finish_; }
+  const std::string& reason() const { return reason_; }  // of failed
+  int prompt_tokens() const { return prompt_tokens_; }
+  int generated() const { return generated_; }
+  size_t kv_bytes() const { return decode_.row.bytes(); }
+
+ private:
+  std::optional<Sampled> accept(Result<Sampled> drawn);
+  bool may_go_on() const { return generated_ < most_; }
+
+  const TextModel& model_;
+  GenerationOptions options_;
+  std::vector<int32_t> prompt_;
+  int prompt_tokens_, most_;
+  DecodeRow decode_;
+  DecodeBatch batch_;
+  Finish finish_ = Finish::running;
+  std::string reason_;
+  int generated_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace quern

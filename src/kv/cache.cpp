@@ -1,0 +1,95 @@
+#include "kv/cache.h"
+
+#include <fmt/format.h>
+#include <mlx/mlx.h>
+
+namespace quern {
+namespace {
+
+constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
+
+AttendOptions options_of(const Cache& cache, float scale, float soft_cap) {
+  return {.kv = cache.shape(),
+          .scale = scale,
+          .window = cache.layout().window(),
+          .soft_cap = soft_cap,
+          .ring = cache.layout().is_ring()};
+}
+
+}  // namespace
+
+Cache::Cache(KvShape shape, Layout layout)
+    : shape_(shape), layout_(layout), planes_(mx::zeros({0, 0}, shape.dtype())) {
+  mx::eval(planes_);
+}
+
+std::string Cache::signature() const {
+  return fmt::format("{}/raw-{}/{}x{}",
+                     layout_.is_ring() ? fmt::format("ring-{}", layout_.window())
+                                       : "append",
+                     kNumbers[int(shape_.number)], shape_.kv_heads,
+                     shape_.head_dim);
+}
+
+std::unique_ptr<LayerState> Cache::copy() const {
+  auto twin = std::make_unique<Cache>(shape_, layout_);
+  if (planes_.size() > 0) {
+    mx::array from = planes_;
+    mx::eval(from);
+    mx::array to(mx::allocator::malloc(from.nbytes()), from.shape(),
+                 from.dtype());
+    std::copy_n(from.data<uint8_t>(), from.nbytes(), to.data<uint8_t>());
+    twin->planes_ = std::move(to);
+  }
+  return twin;
+}
+
+void Cache::trim(int tokens) {
+  if (tokens < 0 || tokens > trimmable()) {
+    fail("[kv.trim] {} tokens of {}, at most {} can go", tokens, offset(),
+         trimmable());
+  }
+  layout_.trim(tokens);
+}
+
+void Cache::appended(int tokens, mx::array planes) {
+  layout_.add(tokens);
+  planes_ = std::move(planes);
+}
+
+void Cache::fill(int tokens) {
+  const int more = tokens - layout_.length();
+  if (more <= 0) return;
+  layout_.add(more);
+  const mx::array noise = mx::multiply(
+      mx::random::normal(shape_.planes(layout_.capacity()), mx::float32, 0, 1,
+                         mx::random::key(uint64_t(tokens))),
+      mx::array(0.1f));
+  planes_ = mx::astype(noise, shape_.dtype());
+  mx::eval(planes_);
+}
+
+mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
+                 std::span<const CacheRow> rows, float scale, float soft_cap) {
+  if (rows.empty()) fail("[kv.attend] needs a row");
+  const Cache& first = *rows[0].cache;
+  std::vector<AttendRow> plan;
+  plan.reserve(rows.size());
+  for (const CacheRow& row : rows) {
+    const Cache& cache = *row.cache;
+    if (&cache != &first && cache.signature() != first.signature()) {
+      fail("[kv.attend] rows must share a signature: got {} and {}",
+           first.signature(), cache.signature());
+    }
+    plan.push_back({row.begin, row.count, cache.offset(),
+                    cache.layout().capacity_with(row.count), cache.planes()});
+  }
+  Attended result =
+      attend(q, k, v, plan, options_of(first, scale, soft_cap));
+  for (size_t i = 0; i < rows.size(); i++) {
+    rows[i].cache->appended(rows[i].count, std::move(result.planes[i]));
+  }
+  return result.out;
+}
+
+}  // namespace quern

@@ -1,0 +1,54 @@
+// The keys and values of one attention layer for one row of a batch.
+#pragma once
+
+#include <span>
+
+#include "kv/layout.h"
+#include "kv/state.h"
+#include "ops/attention/attention.h"
+
+namespace quern {
+
+class Cache final : public LayerState {
+ public:
+  Cache(KvShape shape, Layout layout);
+
+  int offset() const override { return layout_.length(); }
+  int trimmable() const override { return layout_.trimmable(); }
+  void trim(int tokens) override;
+  size_t bytes() const override { return planes_.nbytes(); }
+  std::string signature() const override;
+  std::unique_ptr<LayerState> copy() const override;
+
+  std::vector<mx::array> arrays() const override { return {planes_}; }
+
+  const KvShape& shape() const { return shape_; }
+  const Layout& layout() const { return layout_; }
+  const mx::array& planes() const { return planes_; }
+
+  // Takes the planes that an attend gave, which hold `tokens` more.
+  void appended(int tokens, mx::array planes);
+
+  // Fills the cache up to `tokens` with small made-up numbers, as a bench of
+  // long contexts needs them.
+  void fill(int tokens);
+
+ private:
+  KvShape shape_;
+  Layout layout_;
+  mx::array planes_;  // ops/attention/attention.h
+};
+
+// One row of a batch: its cache of the layer, and which tokens are its own.
+struct CacheRow {
+  Cache* cache;
+  int begin, count;
+};
+
+// Appends each row's k and v to its cache and attends: q [T, H * D], k and v
+// [T, kv_heads * D] -> f32 [T, H * D]. All rows have one signature.
+mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
+                 std::span<const CacheRow> rows, float scale,
+                 float soft_cap = 0);
+
+}  // namespace quern

@@ -1,0 +1,40 @@
+// Which slot of its planes a token takes: host integers only.
+#pragma once
+
+namespace quern {
+
+class Layout {
+ public:
+  // Keeps every token: slot = position. Room grows by doubling up to 4096
+  // tokens, then by a quarter, in steps of 256.
+  static Layout append() { return Layout(0); }
+  // Keeps the last `window` tokens and some more: slot = position modulo
+  // capacity.
+  static Layout ring(int window) { return Layout(window); }
+
+  bool is_ring() const { return window_ > 0; }
+  int window() const { return window_; }
+  int length() const { return length_; }
+  int capacity() const { return capacity_; }
+  int slot(int position) const {
+    return is_ring() ? position % capacity_ : position;
+  }
+
+  // Room that `tokens` more need: the capacity after add(tokens).
+  int capacity_with(int tokens) const;
+  void add(int tokens);
+  // The most tokens that can be removed from the end: a ring needs every token
+  // that the next one would see to be there still.
+  int trimmable() const;
+  void trim(int tokens);  // at most trimmable()
+
+ private:
+  explicit Layout(int window) : window_(window) {}
+
+  int window_;  // 0 = append
+  int length_ = 0;
+  int capacity_ = 0;
+  int written_ = 0;  // of a ring: one past the highest position ever stored
+};
+
+}  // namespace quern

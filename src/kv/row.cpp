@@ -1,0 +1,33 @@
+#include "kv/row.h"
+
+namespace quern {
+
+size_t Row::bytes() const {
+  size_t sum = 0;
+  for (const auto& layer : layers_) sum += layer->bytes();
+  return sum;
+}
+
+bool Row::trim(int tokens) {
+  for (const auto& layer : layers_) {
+    if (tokens < 0 || tokens > layer->trimmable()) return false;
+  }
+  for (const auto& layer : layers_) layer->trim(tokens);
+  return true;
+}
+
+Row Row::copy() const {
+  std::vector<std::unique_ptr<LayerState>> twins;
+  for (const auto& layer : layers_) twins.push_back(layer->copy());
+  return Row(std::move(twins));
+}
+
+std::vector<mx::array> Row::arrays() const {
+  std::vector<mx::array> arrays;
+  for (const auto& layer : layers_) {
+    for (const mx::array& a : layer->arrays()) arrays.push_back(a);
+  }
+  return arrays;
+}
+
+}  // namespace quern

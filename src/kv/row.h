@@ -1,0 +1,33 @@
+// One request's past: a state for each layer.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kv/cache.h"
+
+namespace quern {
+
+class Row {
+ public:
+  explicit Row(std::vector<std::unique_ptr<LayerState>> layers)
+      : layers_(std::move(layers)) {}
+
+  int length() const { return layers_.empty() ? 0 : layers_[0]->offset(); }
+  size_t bytes() const;
+  // Removes the last tokens from every layer, or from none; whether it did.
+  bool trim(int tokens);
+  Row copy() const;
+
+  LayerState& layer(int i) { return *layers_[i]; }
+  const LayerState& layer(int i) const { return *layers_[i]; }
+  int layers() const { return int(layers_.size()); }
+
+  // The arrays of all layers, to be evaluated.
+  std::vector<mx::array> arrays() const;
+
+ private:
+  std::vector<std::unique_ptr<LayerState>> layers_;
+};
+
+}  // namespace quern

@@ -1,0 +1,129 @@
+#include "models/decoder.h"
+
+#include <cmath>
+
+namespace quern {
+namespace {
+
+constexpr int kMost = 1 << 24;
+
+}  // namespace
+
+DecoderConfig::DecoderConfig(const Config& config, const Weights& weights) {
+  hidden = config.integer("hidden_size", 1, kMost);
+  layers = config.integer("num_hidden_layers", 1, 4096);
+  intermediate = config.integer("intermediate_size", 1, kMost);
+  heads = config.integer("num_attention_heads", 1, 65536);
+  kv_heads = config.integer_if("num_key_value_heads", 1, 65536).value_or(heads);
+  head_dim = config.integer_if("head_dim", 1, 4096).value_or(hidden / heads);
+  vocabulary = config.integer("vocab_size", 1, kMost);
+  context = config.integer_if("max_position_embeddings", 1, 1 << 30).value_or(0);
+  eps = config.real("rms_norm_eps");
+  if (!(eps >= 0)) config.refuse("rms_norm_eps must not be negative");
+  if (heads % kv_heads != 0) {
+    config.refuse(fmt::format(
+        "num_attention_heads ({}) must be a multiple of num_key_value_heads "
+        "({})", heads, kv_heads));
+  }
+  if (head_dim < 2 || head_dim % 2) {
+    config.refuse(fmt::format("head_dim must be even, got {}", head_dim));
+  }
+  rope_theta = 10000;
+  if (auto theta = config.real_if("rope_theta")) {
+    rope_theta = *theta;
+  } else if (const Json* rope = config.find("rope_parameters");
+             rope && rope->is_object() && rope->contains("rope_theta") &&
+             (*rope)["rope_theta"].is_number()) {
+    rope_theta = (*rope)["rope_theta"].get<float>();
+  }
+  tied = config.flag("tie_word_embeddings", !weights.has("lm_head"));
+}
+
+std::vector<int> layer_windows(
+    const Config& config, int layers, int window,
+    const std::function<int(int layer, int window)>& otherwise) {
+  std::vector<int> windows;
+  const Json* types = config.find("layer_types");
+  if (types && (!types->is_array() || int(types->size()) != layers)) {
+    config.refuse(fmt::format("layer_types must be a list of {}", layers));
+  }
+  for (int i = 0; i < layers; i++) {
+    if (!types) {
+      windows.push_back(otherwise(i, window));
+    } else if ((*types)[i] == "sliding_attention" && window > 0) {
+      windows.push_back(window);
+    } else if ((*types)[i] == "full_attention") {
+      windows.push_back(0);
+    } else {
+      config.refuse(fmt::format(
+          "layer_types[{}] is {}, expected full_attention, or "
+          "sliding_attention with a sliding_window", i, (*types)[i].dump()));
+    }
+  }
+  return windows;
+}
+
+const Json* rope_scaling(const Config& config) {
+  if (const Json* scaling = config.find("rope_scaling")) return scaling;
+  return config.find("rope_parameters");
+}
+
+Decoder::Decoder(const Config& config, Weights& weights, const Traits& traits)
+    : Decoder(config, weights, traits, DecoderConfig(config, weights)) {}
+
+Decoder::Decoder(const Config& config, Weights& weights, const Traits& traits,
+                 const DecoderConfig& c)
+    : rope_(config, c.rope_theta, c.head_dim, rope_scaling(config),
+            weights.vector_if("rope_freqs.weight", c.head_dim / 2)),
+      vocabulary_(weights, c.vocabulary, c.hidden, c.tied),
+      norm_(weights, "model.norm", c.hidden, c.eps) {
+  for (int i = 0; i < c.layers; i++) {
+    const std::string path = fmt::format("model.layers.{}", i);
+    const AttentionShape shape{
+        .hidden = c.hidden,
+        .heads = c.heads,
+        .kv_heads = c.kv_heads,
+        .head_dim = c.head_dim,
+        .scale = 1 / std::sqrt(float(c.head_dim)),
+        .window = traits.windows.empty() ? 0 : traits.windows[i],
+        .interleaved_rope = config.flag("rope_interleaved", false),
+        .head_norms = traits.head_norms,
+        .eps = c.eps};
+    blocks_.push_back(
+        {Norm(weights, path + ".input_layernorm", c.hidden, c.eps),
+         Norm(weights, path + ".post_attention_layernorm", c.hidden, c.eps),
+         Attention(weights, path + ".self_attn", shape, i),
+         GatedMlp(weights, path + ".mlp", c.hidden, c.intermediate,
+                  Gate::silu)});
+  }
+  facts_ = {.type = config.text("model_type"),
+            .vocabulary = c.vocabulary,
+            .layers = c.layers,
+            .context = c.context,
+            .weight_bytes = weights.bytes(),
+            .step_bytes = weights.bytes() - vocabulary_.looked_up_bytes()};
+}
+
+mx::array Decoder::hidden(const mx::array& tokens, const Step& step) const {
+  const mx::array table = rope_.table(step.positions);
+  mx::array x = vocabulary_.embed(tokens);
+  for (const Block& block : blocks_) {
+    const mx::array h = block.attention(block.input_norm(x), step, table, x);
+    x = block.mlp(block.post_norm(h), step.precision, h);
+  }
+  return x;
+}
+
+mx::array Decoder::logits(const mx::array& hidden, Precision precision) const {
+  return vocabulary_.logits(norm_(hidden), precision);
+}
+
+Row Decoder::make_row(qmm::Number number) const {
+  std::vector<std::unique_ptr<LayerState>> layers;
+  for (const Block& block : blocks_) {
+    layers.push_back(block.attention.make_state(number));
+  }
+  return Row(std::move(layers));
+}
+
+}  // namespace quern

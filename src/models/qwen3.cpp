@@ -1,0 +1,12 @@
+// Qwen3: Llama's graph with a norm on each head of q and k.
+#include "models/decoder.h"
+#include "models/families.h"
+
+namespace quern {
+
+std::unique_ptr<TextModel> make_qwen3(const Config& config, Weights& weights) {
+  return std::make_unique<Decoder>(config, weights,
+                                   Decoder::Traits{.head_norms = true});
+}
+
+}  // namespace quern

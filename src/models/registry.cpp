@@ -1,0 +1,83 @@
+#include "models/registry.h"
+
+#include "files/safetensors.h"
+#include "models/families.h"
+#include "models/gguf_model.h"
+
+namespace quern {
+namespace {
+
+struct Family {
+  std::string_view type;  // model_type of config.json, architecture of a GGUF
+  ModelMaker make;
+};
+
+constexpr Family kFamilies[] = {
+    {"gemma3", make_gemma3}, {"gemma3_text", make_gemma3},
+    {"llama", make_llama},   {"mistral", make_llama},
+    {"qwen2", make_qwen2},   {"qwen3", make_qwen3},
+};
+
+// Some multimodal checkpoints keep the language model under a prefix.
+TensorSet without_prefix(TensorSet tensors) {
+  constexpr std::string_view kPrefix = "language_model.";
+  TensorSet renamed;
+  for (auto& [name, tensor] : tensors) {
+    std::string key = name;
+    if (key.starts_with(kPrefix)) key.erase(0, kPrefix.size());
+    renamed.emplace(std::move(key), std::move(tensor));
+  }
+  return renamed;
+}
+
+Result<std::unique_ptr<TextModel>> make(Json json, TensorSet tensors,
+                                        const std::string& where) {
+  try {
+    const Config config(std::move(json), where);
+    const std::string type = config.text("model_type");
+    for (const Family& family : kFamilies) {
+      if (family.type != type) continue;
+      Weights weights(std::move(tensors), config);
+      return family.make(config, weights);
+    }
+    return failure("{}: model type '{}' is not supported (supported: {})",
+                   where, type, fmt::join(model_types(), ", "));
+  } catch (const std::exception& e) {
+    return failure("{}", e.what());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> model_types() {
+  std::vector<std::string> types;
+  for (const Family& family : kFamilies) types.emplace_back(family.type);
+  return types;
+}
+
+Result<std::unique_ptr<TextModel>> load_model(
+    const std::shared_ptr<const Gguf>& file, const Path& path) {
+  auto config = gguf_config(*file, path.string());
+  if (!config) return config.failure();
+  return make(std::move(config).value(), gguf_tensors(*file), path.string());
+}
+
+Result<std::unique_ptr<TextModel>> load_model(const Path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    auto file = Gguf::open(path);
+    if (!file) return file.failure();
+    return load_model(*file, path);
+  }
+  const Path config_path = path / "config.json";
+  auto text = read_text(config_path);
+  if (!text) return text.failure();
+  auto json = parse_json(*text, config_path.string());
+  if (!json) return json.failure();
+  auto tensors = open_safetensors_dir(path);
+  if (!tensors) return tensors.failure();
+  return make(std::move(json).value(),
+              without_prefix(std::move(tensors).value()), config_path.string());
+}
+
+}  // namespace quern

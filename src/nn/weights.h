@@ -1,0 +1,48 @@
+// The tensors of a model, by their Hugging Face names.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "files/tensor.h"
+#include "nn/config.h"
+#include "ops/qmm/qmm.h"
+
+namespace quern {
+
+// Takes tensors out of a file set, each one once. Throws Error that names the
+// tensor where one is missing or of another shape.
+class Weights {
+ public:
+  // `config` tells how MLX-quantised tensors are coded: its "quantization" (or
+  // "quantization_config") with group_size, bits and overrides by module path.
+  Weights(TensorSet tensors, const Config& config);
+
+  // The weight [n, k] of module `path` ("model.layers.0.mlp.up_proj").
+  Weight matrix(const std::string& path, int n, int k);
+  // The same without the .weight being required.
+  bool has(const std::string& path) const;
+  // Tensor `name` of `size` numbers as f32.
+  mx::array vector(const std::string& name, int size);
+  std::optional<mx::array> vector_if(const std::string& name, int size);
+
+  // Bytes of the packed matrices and vectors handed out so far.
+  size_t bytes() const { return bytes_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  struct Code {
+    int bits, group;
+  };
+  const TensorView* find(const std::string& name) const;
+  const TensorView& need(const std::string& name) const;
+  Code code_of(const std::string& path) const;
+
+  TensorSet tensors_;
+  Json quantization_;
+  std::string where_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace quern

@@ -1,0 +1,76 @@
+// Attention of the rows of a ragged batch, each on its own keys and values.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ops/cpu_op.h"
+#include "ops/qmm/format.h"
+
+namespace quern {
+
+// Where the keys and values of one layer lie for one row: an array of `number`
+// with room for `capacity` tokens (a multiple of 64),
+//   keys   [kv_heads, capacity / 16, D, 16]
+//   values [kv_heads, capacity, D]
+// one after the other, as [2 * kv_heads, capacity * D]. The token of position p is in slot p, or p modulo
+// capacity in a ring.
+struct KvShape {
+  qmm::Number number = qmm::Number::bf16;
+  int kv_heads = 0;
+  int head_dim = 0;
+
+  mx::Shape planes(int capacity) const {  // of the array
+    return {2 * kv_heads, capacity * head_dim};
+  }
+  mx::Dtype dtype() const;
+};
+
+// A row's part in one call.
+struct AttendRow {
+  int begin, count;   // its tokens of q, k, v
+  int start;          // positions before: its first token has position `start`
+  int capacity;       // of its planes after the call; append grows, ring stays
+  mx::array planes;   // keys and values of [0, start); empty when start is 0
+};
+
+struct AttendOptions {
+  KvShape kv;
+  float scale = 1;     // of q . k
+  int window = 0;      // a token sees the last `window` tokens; 0 = all
+  float soft_cap = 0;  // cap * tanh(score / cap); 0 = none
+  bool ring = false;   // slots are taken modulo capacity
+};
+
+// A ring must hold the window and the tokens written at once.
+constexpr int kRingStep = 256;
+constexpr int ring_capacity(int window) {
+  return qmm::round_up(window, 64) + kRingStep;
+}
+
+struct Attended {
+  mx::array out;                  // f32 [T, H * D]
+  std::vector<mx::array> planes;  // of each row, its tokens appended
+};
+
+// q [T, H * D], k and v [T, kv_heads * D]. The given planes are written in place
+// past `start` (or copied to larger ones): an older value of them still reads
+// right up to its own length, a ring's does not.
+// A token's result depends on its row's keys alone: scores in order of d, keys
+// in blocks of 64, the blocks of 512 keys joined in order.
+Attended attend(const mx::array& q, const mx::array& k, const mx::array& v,
+                std::span<const AttendRow> rows, const AttendOptions& options,
+                mx::StreamOrDevice s = {});
+
+// Keys and values of positions [from, to) of a row's planes, as f32
+// [2, kv_heads, to - from, D], in plain MLX ops.
+mx::array gather_kv(const mx::array& planes, const AttendOptions& options,
+                    int capacity, int from, int to, mx::StreamOrDevice s = {});
+
+// The meaning of attend for one row whose keys and values lie in order, in
+// plain MLX ops: q [N, H, D], kv [2, kv_heads, S, D] with the N tokens last.
+mx::array attend_reference(const mx::array& q, const mx::array& kv,
+                           const AttendOptions& options,
+                           mx::StreamOrDevice s = {});
+
+}  // namespace quern

@@ -1,0 +1,15 @@
+// The kernels on simd/avx512.h. Compiled with that instruction set's flags:
+// nothing from the standard library may be instantiated here.
+#include "ops/kernels.h"
+#include "ops/simd/avx512.h"
+
+namespace quern::avx512 {
+
+// clang-format off
+#include "ops/kernels_matmul.inc"
+#include "ops/kernels_rows.inc"
+#include "ops/kernels_attention.inc"
+#include "ops/kernels_table.inc"
+// clang-format on
+
+}  // namespace quern::avx512

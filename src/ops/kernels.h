@@ -1,0 +1,99 @@
+// The inner loops of the CPU ops, one table for each instruction set.
+// Plain pointers and integers: MLX arrays, checks and threads are the ops'
+// business (ops/<op>/). Every function works on a range that one thread owns.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/qmm/format.h"
+
+namespace quern {
+
+// Rows of x prepared for the integer matmul: int8 with one scale for 32 k.
+struct Int8Rows {
+  int k;                   // multiple of 32
+  int8_t* q;               // [M, k]
+  float* scale;            // [M, k / 32]      x = scale * q
+  float* sum;              // [M, k / 32]      scale * sum of q
+  int32_t* half_sums;      // [M, k / 32, 2]   sum of q over each 16
+};
+
+// y[m, n] = sum + bias[n] + residual[m, n]
+struct MatmulOut {
+  float* y;
+  int64_t stride;            // of y, between rows
+  const float* bias;         // [N] or null
+  const float* residual;     // [M, residual_stride] or null
+  int64_t residual_stride;
+};
+
+struct Tiles {
+  qmm::Format format;
+  const uint8_t* data;
+  int n, k;
+};
+
+// Attention of some query rows on keys of one KV head. Keys lie in tiles of
+// 16 tokens: k [tokens / 16, D, 16], v [tokens, D].
+struct AttendSpan {
+  qmm::Number number;  // of k and v
+  const void* k;
+  const void* v;
+  int head_dim;
+  int queries;
+  const float* q;    // [queries, D], already scaled
+  const int* first;  // [queries] keys [first, last) each query may see, as
+  const int* last;   //   positions; the span covers [begin, end) of them
+  int begin, end;    // begin is a multiple of 64; slot of position p is p - begin
+  float soft_cap;    // 0 = none
+  float* max;        // [queries]     running maximum (-inf at the start)
+  float* sum;        // [queries]     running sum of exp (0)
+  float* out;        // [queries, D]  running sum of exp * v (0)
+};
+
+struct Kernels {
+  const char* name;
+
+  // x [M, k] with rows `stride` apart -> rows [begin, end) of `out`.
+  void (*quantize_rows)(const float* x, int64_t stride, int begin, int end,
+                        const Int8Rows& out);
+  // Rows [m_begin, m_end) of x times tiles [t_begin, t_end) of w.
+  void (*matmul_int8)(const Tiles& w, int t_begin, int t_end,
+                      const Int8Rows& x, int m_begin, int m_end,
+                      const MatmulOut& out);
+  void (*matmul_f32)(const Tiles& w, int t_begin, int t_end, const float* x,
+                     int64_t stride, int m_begin, int m_end,
+                     const MatmulOut& out);
+  // Row n of w, dequantised to f32.
+  void (*dequantize_row)(const Tiles& w, int n, float* out);
+
+  // y = x / rms(x) * (weight + offset)
+  void (*rms_norm)(const float* x, const float* weight, float offset, float eps,
+                   int size, float* y);
+  // Rotates [heads, D]: pairs (i, i + rotary/2), or (2i, 2i + 1) if
+  // interleaved, by angles whose cosine and sine [rotary / 2] are given.
+  void (*rope)(float* x, int heads, int head_dim, int rotary, bool interleaved,
+               const float* cos, const float* sin);
+  void (*silu_mul)(const float* gate, const float* up, int size, float* y);
+  void (*gelu_tanh_mul)(const float* gate, const float* up, int size, float* y);
+  // One token's k and v of one head into slot `slot`.
+  void (*store_kv)(qmm::Number number, const float* k, const float* v,
+                   int head_dim, int slot, void* keys, void* values);
+  // Adds the keys [begin, end) to each query's running softmax.
+  void (*attend)(const AttendSpan& span);
+  // Joins b's running softmax into a's.
+  void (*attend_join)(float* max, float* sum, float* out, const float* max_b,
+                      const float* sum_b, const float* out_b, int head_dim);
+  // y = x * factor
+  void (*scale)(const float* x, float factor, int size, float* y);
+};
+
+enum class Isa { portable, neon, avx2, avx512 };
+
+// The table in use: the best this CPU has, or what QUERN_ISA or use_isa names.
+const Kernels& kernels();
+bool isa_available(Isa isa);
+// Throws Error if this CPU lacks it. Not while ops run.
+void use_isa(Isa isa);
+
+}  // namespace quern

@@ -1,0 +1,132 @@
+// Vectors of the AVX2 + FMA + F16C kernels. See simd/portable.h for the
+// meaning of each function.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace quern::avx2 {
+
+inline constexpr const char* kName = "avx2";
+inline constexpr int W = 8;
+inline constexpr int kRowTile = 4;
+inline constexpr int kDenseTile = 2;
+inline constexpr int kQueryTile = 2;   // queries an attention kernel takes at once
+
+using F = __m256;
+struct I {
+  __m256i v;
+};
+struct Bytes {
+  __m256i v;
+};
+
+inline F zero() { return _mm256_setzero_ps(); }
+inline F set(float x) { return _mm256_set1_ps(x); }
+inline F load(const float* p) { return _mm256_loadu_ps(p); }
+inline void store(float* p, F x) { _mm256_storeu_ps(p, x); }
+inline F load_f16(const uint16_t* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
+}
+inline F load_bf16(const uint16_t* p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(
+      _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
+}
+inline void store_f16(uint16_t* p, F x) {
+  _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(x, 0));
+}
+inline void store_bf16(uint16_t* p, F x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i odd =
+      _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  __m256i r =
+      _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+  const F nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+  r = _mm256_blendv_epi8(r, _mm256_set1_epi32(0x7fc00000),
+                         _mm256_castps_si256(nan));
+  r = _mm256_srli_epi32(r, 16);
+  r = _mm256_permute4x64_epi64(_mm256_packus_epi32(r, r), 0x08);
+  _mm_storeu_si128((__m128i*)p, _mm256_castsi256_si128(r));
+}
+inline F add(F a, F b) { return _mm256_add_ps(a, b); }
+inline F sub(F a, F b) { return _mm256_sub_ps(a, b); }
+inline F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+inline F div(F a, F b) { return _mm256_div_ps(a, b); }
+inline F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+inline F min(F a, F b) { return _mm256_min_ps(a, b); }
+inline F max(F a, F b) { return _mm256_max_ps(a, b); }
+inline F abs(F a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.f), a); }
+inline F nearest(F a) { return _mm256_round_ps(a, 8); }
+inline F below(F a, F b, F yes, F no) {
+  return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+inline F scale_by_power(F x, F n) {
+  const __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n),
+                                     _mm256_set1_epi32(127));
+  return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)));
+}
+
+inline I set_int(int32_t x) { return {_mm256_set1_epi32(x)}; }
+inline I add(I a, I b) { return {_mm256_add_epi32(a.v, b.v)}; }
+inline F to_float(I x) { return _mm256_cvtepi32_ps(x.v); }
+inline I load_u8(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p))};
+}
+inline I load_i8(const int8_t* p) {
+  return {_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p))};
+}
+inline I low_nibble(I x) {
+  return {_mm256_and_si256(x.v, _mm256_set1_epi32(15))};
+}
+inline I high_nibble(I x) { return {_mm256_srli_epi32(x.v, 4)}; }
+template <int n>
+inline I byte_of(Bytes x) {
+  return {_mm256_and_si256(_mm256_srli_epi32(x.v, 8 * n),
+                           _mm256_set1_epi32(255))};
+}
+inline void store_i8(int8_t* p, F x) {
+  __m256i r = _mm256_cvtps_epi32(x);
+  r = _mm256_packs_epi32(r, r);
+  r = _mm256_packs_epi16(r, r);
+  const int32_t low = _mm256_extract_epi32(r, 0);
+  const int32_t high = _mm256_extract_epi32(r, 4);
+  std::memcpy(p, &low, 4);
+  std::memcpy(p + 4, &high, 4);
+}
+
+inline Bytes load_bytes(const void* p) {
+  return {_mm256_loadu_si256((const __m256i*)p)};
+}
+template <int n>
+inline Bytes shift(Bytes x) {
+  if constexpr (n > 0) return {_mm256_srli_epi16(x.v, n)};
+  if constexpr (n < 0) return {_mm256_slli_epi16(x.v, -n)};
+  return x;
+}
+inline Bytes keep(Bytes x, uint8_t mask) {
+  return {_mm256_and_si256(x.v, _mm256_set1_epi8(char(mask)))};
+}
+inline Bytes merge(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, b.v)}; }
+// Pairs of products are summed in 16 bits: exact up to 7-bit codes, so the top
+// bit of an 8-bit code goes its own way.
+template <int bits>
+inline I dot4(I acc, Bytes w, const int8_t* a) {
+  int32_t quad;
+  std::memcpy(&quad, a, 4);
+  const __m256i x = _mm256_set1_epi32(quad);
+  const __m256i one = _mm256_set1_epi16(1);
+  if constexpr (bits < 8) {
+    const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(w.v, x), one);
+    return {_mm256_add_epi32(acc.v, p)};
+  } else {
+    const Bytes low = keep(w, 0x7f), top = keep(shift<7>(w), 1);
+    const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(low.v, x), one);
+    const __m256i t = _mm256_madd_epi16(_mm256_maddubs_epi16(top.v, x),
+                                        _mm256_set1_epi16(128));
+    return {_mm256_add_epi32(acc.v, _mm256_add_epi32(p, t))};
+  }
+}
+
+}  // namespace quern::avx2

@@ -1,0 +1,97 @@
+// Vectors of the AVX-512 (VNNI) kernels. See simd/portable.h for the meaning
+// of each function.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace quern::avx512 {
+
+inline constexpr const char* kName = "avx512";
+inline constexpr int W = 16;
+inline constexpr int kRowTile = 8;    // rows of x a matmul kernel takes at once
+inline constexpr int kDenseTile = 4;  // the same, dense kernels
+inline constexpr int kQueryTile = 4;   // queries an attention kernel takes at once
+
+using F = __m512;
+using I = __m512i;
+using Bytes = __m512i;
+
+inline F zero() { return _mm512_setzero_ps(); }
+inline F set(float x) { return _mm512_set1_ps(x); }
+inline F load(const float* p) { return _mm512_loadu_ps(p); }
+inline void store(float* p, F x) { _mm512_storeu_ps(p, x); }
+inline F load_f16(const uint16_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p));
+}
+inline F load_bf16(const uint16_t* p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
+}
+inline void store_f16(uint16_t* p, F x) {
+  _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(x, 0));
+}
+inline void store_bf16(uint16_t* p, F x) {
+  const I bits = _mm512_castps_si512(x);
+  const I odd =
+      _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  I r = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  r = _mm512_mask_set1_epi32(r, nan, 0x7fc00000);
+  _mm256_storeu_si256((__m256i*)p,
+                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16)));
+}
+inline F add(F a, F b) { return _mm512_add_ps(a, b); }
+inline F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+inline F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+inline F div(F a, F b) { return _mm512_div_ps(a, b); }
+inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+inline F min(F a, F b) { return _mm512_min_ps(a, b); }
+inline F max(F a, F b) { return _mm512_max_ps(a, b); }
+inline F abs(F a) { return _mm512_abs_ps(a); }
+inline F nearest(F a) { return _mm512_roundscale_ps(a, 8); }
+inline F below(F a, F b, F yes, F no) {
+  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
+inline F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
+
+inline I set_int(int32_t x) { return _mm512_set1_epi32(x); }
+inline I add(I a, I b) { return _mm512_add_epi32(a, b); }
+inline F to_float(I x) { return _mm512_cvtepi32_ps(x); }
+inline I load_u8(const uint8_t* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+inline I load_i8(const int8_t* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+inline I low_nibble(I x) { return _mm512_and_si512(x, _mm512_set1_epi32(15)); }
+inline I high_nibble(I x) { return _mm512_srli_epi32(x, 4); }
+template <int n>
+inline I byte_of(Bytes x) {
+  return _mm512_and_si512(_mm512_srli_epi32(x, 8 * n), _mm512_set1_epi32(255));
+}
+inline void store_i8(int8_t* p, F x) {
+  _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+}
+
+inline Bytes load_bytes(const void* p) { return _mm512_loadu_si512(p); }
+template <int n>
+inline Bytes shift(Bytes x) {
+  if constexpr (n > 0) return _mm512_srli_epi16(x, n);
+  if constexpr (n < 0) return _mm512_slli_epi16(x, -n);
+  return x;
+}
+inline Bytes keep(Bytes x, uint8_t mask) {
+  return _mm512_and_si512(x, _mm512_set1_epi8(char(mask)));
+}
+inline Bytes merge(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
+template <int bits>
+inline I dot4(I acc, Bytes w, const int8_t* a) {
+  int32_t quad;
+  std::memcpy(&quad, a, 4);
+  return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(quad));
+}
+
+}  // namespace quern::avx512

@@ -1,0 +1,84 @@
+// The threads of the CPU ops.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace quern {
+
+// Cores this process may use: affinity mask and cgroup quota.
+int usable_cores();
+
+// Runs a job's tasks on the caller and its workers. Tasks are claimed one by
+// one, so a worker that lost its core delays the job by one task at most, and
+// a worker that never woke up delays it not at all. Workers spin for a short
+// while between jobs (a decode step is hundreds of jobs), then sleep.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return int(workers_.size()) + 1; }
+
+  // Calls task(i) for every i in [0, count); returns when all are done.
+  // Must not be called from inside a task.
+  template <class Task>
+  void run(int count, const Task& task) {
+    run_job(count, [](const void* t, int i) {
+      (*static_cast<const Task*>(t))(i);
+    }, &task);
+  }
+
+ private:
+  using TaskFn = void (*)(const void*, int);
+
+  void run_job(int count, TaskFn fn, const void* task);
+  void work();
+  void claim_tasks();
+
+  std::vector<std::thread> workers_;
+  std::mutex callers_;  // one job at a time
+
+  // The open job. Written by the caller while no worker is inside.
+  TaskFn fn_ = nullptr;
+  const void* task_ = nullptr;
+  int count_ = 0;
+
+  alignas(64) std::atomic<int> next_{0};
+  // Bit 31: a job is open. Lower bits: workers inside it.
+  alignas(64) std::atomic<uint32_t> gate_{0};
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // bumped for each job
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+};
+
+// The pool all ops share. set_threads replaces it (not while ops run);
+// 0 = usable_cores().
+ThreadPool& thread_pool();
+void set_threads(int threads);
+
+// Splits [0, count) into contiguous ranges of at least `grain`, a few for each
+// thread, and calls task(begin, end) on each.
+template <class Task>
+void parallel_for(int count, int grain, const Task& task) {
+  ThreadPool& pool = thread_pool();
+  const int most = pool.threads() == 1 ? 1 : pool.threads() * 4;
+  int parts = grain > 0 ? count / grain : count;
+  parts = parts < 1 ? 1 : parts > most ? most : parts;
+  if (parts == 1) {
+    if (count > 0) task(0, count);
+    return;
+  }
+  pool.run(parts, [&](int i) {
+    const int begin = int(int64_t(count) * i / parts);
+    const int end = int(int64_t(count) * (i + 1) / parts);
+    if (begin < end) task(begin, end);
+  });
+}
+
+}  // namespace quern
