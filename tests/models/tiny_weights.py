@@ -17,7 +17,8 @@ def head_dim(text):
 
 
 def _layer_shapes(text):
-    d, inner, hd = text["hidden_size"], text["intermediate_size"], head_dim(text)
+    d, inner = text["hidden_size"], text["intermediate_size"]
+    hd = head_dim(text)
     q = text["num_attention_heads"] * hd
     kv = text.get("num_key_value_heads", text["num_attention_heads"]) * hd
     family = text["model_type"]
