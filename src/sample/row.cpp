@@ -153,9 +153,10 @@ void SamplerRow::add_logprobs(std::span<const float> distances, double total,
     sampled.top.emplace_back(candidates_.ids()[i],
                              logprob(candidates_.distances()[i]));
   }
-  std::stable_sort(
-      sampled.top.begin(), sampled.top.end(),
-      [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::sort(
+      sampled.top.begin(), sampled.top.end(), [](const auto& a, const auto& b) {
+        return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
+      });
 }
 
 }  // namespace quern
