@@ -35,7 +35,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(int64_t) override { return other("a negative number"); }
   bool number_unsigned(uint64_t) override { return other("a number"); }
   bool number_float(double, const std::string&) override {
-    return other("a number that is not an integer");
+    return other("a fractional number");
   }
   bool string(std::string&) override { return other("a string"); }
   bool binary(binary_t&) override { return other("binary"); }

@@ -149,7 +149,7 @@ class HeaderReader final : public JsonEvents {
   bool other(std::string_view kind) override {
     if (level_ == 0) return refuse("the header is {}, not an object", kind);
     if (level_ == 1 || !in_metadata_) {
-      return refuse("tensor {}: unexpected {}", in_quotes(name_), kind);
+      return refuse("tensor {}: {} where none belongs", in_quotes(name_), kind);
     }
     return refuse("__metadata__: {} is {}, not a string", in_quotes(key_),
                   kind);

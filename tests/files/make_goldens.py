@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes goldens/ with the reference libraries of both formats.
 
-usage: make_goldens.py [MODELS]     (default: ~/.cache/quern-models)
+usage: make_goldens.py [MODELS]     (default: ~/.cache/quern/models)
   small.safetensors, small.gguf  one tensor of each type, by the references
   *.json                         what the references read back, types.json the
                                  block and byte sizes of gguf-py
@@ -21,7 +21,7 @@ from gguf import GGMLQuantizationType as Q
 from gguf import GGUFReader, GGUFWriter, GGUFValueType
 
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "goldens")
-MODELS = sys.argv[1] if len(sys.argv) > 1 else os.path.expanduser("~/.cache/quern-models")
+MODELS = sys.argv[1] if len(sys.argv) > 1 else os.path.expanduser("~/.cache/quern/models")
 
 
 def path(name):

@@ -1,5 +1,5 @@
 // Real models, against what gguf-py and safetensors read from them. They are
-// in QUERN_MODELS, by default where set-up puts the models of the tests.
+// in QUERN_MODELS (default ~/.cache/quern/models), put there by set-up.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 Path models() {
   const char* folder = std::getenv("QUERN_MODELS");
   if (folder && *folder) return folder;
-  return Path(std::getenv("HOME")) / ".cache" / "quern-models";
+  return Path(std::getenv("HOME")) / ".cache" / "quern" / "models";
 }
 
 class GgufModel : public testing::TestWithParam<const char*> {};

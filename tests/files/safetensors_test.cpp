@@ -168,9 +168,9 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"LoneSurrogate", R"({"\ud800":1})",
               "f: not valid JSON at byte 9"},
         Fault{"EntryIsNumber", R"({"t":1})",
-              "f: tensor 't': unexpected a number"},
+              "f: tensor 't': a number where none belongs"},
         Fault{"EntryIsList", R"({"t":[]})",
-              "f: tensor 't': unexpected an array"},
+              "f: tensor 't': an array where none belongs"},
         Fault{"NoFields", R"({"t":{}})",
               "f: tensor 't': needs dtype, shape and data_offsets"},
         Fault{"UnknownField", R"({"t":{"extra":1}})",
@@ -178,15 +178,15 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"FieldTwice", R"({"t":{"dtype":"F32","dtype":"F32"}})",
               "f: tensor 't': dtype is given twice"},
         Fault{"DtypeIsNumber", R"({"t":{"dtype":7}})",
-              "f: tensor 't': unexpected a number"},
+              "f: tensor 't': a number where none belongs"},
         Fault{"ShapeIsNumber", R"({"t":{"shape":7}})",
-              "f: tensor 't': unexpected a number"},
+              "f: tensor 't': a number where none belongs"},
         Fault{"ShapeNests", R"({"t":{"shape":[[1]]}})",
-              "f: tensor 't': unexpected an array"},
+              "f: tensor 't': an array where none belongs"},
         Fault{"NegativeSize", R"({"t":{"shape":[-1]}})",
-              "f: tensor 't': unexpected a negative number"},
+              "f: tensor 't': a negative number where none belongs"},
         Fault{"FractionalSize", R"({"t":{"shape":[1.5]}})",
-              "f: tensor 't': unexpected a number that is not an integer"},
+              "f: tensor 't': a fractional number where none belongs"},
         Fault{"SizeAboveSigned", R"({"t":{"shape":[9223372036854775808]}})",
               "f: tensor 't': 9223372036854775808 is above 2^63 - 1"},
         Fault{"ThreeOffsets",
@@ -208,12 +208,12 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"MetadataNumber", R"({"__metadata__":{"k":1}})",
               "f: __metadata__: 'k' is a number, not a string"},
         Fault{"LineBreakInName", R"({"a\nb":1})",
-              "f: tensor 'a\\x0Ab': unexpected a number"}),
+              "f: tensor 'a\\x0Ab': a number where none belongs"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Safetensors, RefusesDeepNestingAndLongLists) {
   EXPECT_EQ(refusal("{\"t\":" + std::string(1'000'000, '['), 0),
-            "f: tensor 't': unexpected an array");
+            "f: tensor 't': an array where none belongs");
   std::string ones = "1";
   for (int i = 0; i < 32; ++i) ones += ",1";
   EXPECT_EQ(refusal("{\"t\":{\"shape\":[" + ones + "]}}", 0),
