@@ -62,6 +62,16 @@ inline F nearest(F a) { return _mm256_round_ps(a, 8); }
 inline F below(F a, F b, F yes, F no) {
   return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
+inline float total(F a) {
+  __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+inline float most(F a) {
+  __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
 inline F scale_by_power(F x, F n) {
   const __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n),
                                      _mm256_set1_epi32(127));

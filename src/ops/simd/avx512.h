@@ -55,6 +55,8 @@ inline F nearest(F a) { return _mm512_roundscale_ps(a, 8); }
 inline F below(F a, F b, F yes, F no) {
   return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
+inline float total(F a) { return _mm512_reduce_add_ps(a); }
+inline float most(F a) { return _mm512_reduce_max_ps(a); }
 inline F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
 
 inline I set_int(int32_t x) { return _mm512_set1_epi32(x); }

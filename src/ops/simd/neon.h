@@ -51,6 +51,8 @@ inline F nearest(F a) { return vrndnq_f32(a); }
 inline F below(F a, F b, F yes, F no) {
   return vbslq_f32(vcltq_f32(a, b), yes, no);
 }
+inline float total(F a) { return vaddvq_f32(a); }
+inline float most(F a) { return vmaxvq_f32(a); }
 inline F scale_by_power(F x, F n) {
   const int32x4_t e = vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127));
   return vmulq_f32(x, vreinterpretq_f32_s32(vshlq_n_s32(e, 23)));

@@ -112,6 +112,13 @@ inline F nearest(F a) {
 inline F below(F a, F b, F yes, F no) {
   return map([&](int i) { return a.v[i] < b.v[i] ? yes.v[i] : no.v[i]; });
 }
+// The lanes' sum (in a fixed order of the device's) and maximum.
+inline float total(F a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
+inline float most(F a) {
+  float m = a.v[0];
+  for (float v : a.v) m = v > m ? v : m;
+  return m;
+}
 // x * 2^n for an integral n in [-126, 127].
 inline F scale_by_power(F x, F n) {
   return map([&](int i) {
