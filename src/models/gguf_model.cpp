@@ -120,10 +120,7 @@ TensorSet gguf_tensors(const Gguf& file) {
   }
   TensorSet renamed;
   for (const auto& [name, tensor] : file.tensors()) {
-    TensorView view = tensor;
-    view.name = hf_name(name, sandwich);
-    std::string key = view.name;
-    renamed.insert_or_assign(std::move(key), std::move(view));
+    renamed.insert_or_assign(hf_name(name, sandwich), tensor);
   }
   return renamed;
 }
