@@ -13,7 +13,6 @@ namespace quern {
 
 struct GenerationOptions {
   Precision precision = Precision::fast;
-  qmm::Number kv = qmm::Number::bf16;  // f32 in exact mode by convention
   int prefill_chunk = 512;
   int max_tokens = 0;            // 0 = as long as the context allows
   std::vector<int32_t> end_ids;  // tokens that end the answer

@@ -21,6 +21,12 @@ struct ModelFacts {
   size_t step_bytes = 0;    // read by a step of one token, KV apart
 };
 
+// What keys and values are kept as: f16 has eight times the precision of bf16
+// for the same bytes, and what overflows it is kept at its end.
+constexpr qmm::Number kv_number(Precision precision) {
+  return precision == Precision::exact ? qmm::Number::f32 : qmm::Number::f16;
+}
+
 class TextModel {
  public:
   virtual ~TextModel() = default;

@@ -16,7 +16,7 @@ namespace quern {
 // one after the other, as [2 * kv_heads, capacity * D]. The token of position p is in slot p, or p modulo
 // capacity in a ring.
 struct KvShape {
-  qmm::Number number = qmm::Number::bf16;
+  qmm::Number number = qmm::Number::f16;
   int kv_heads = 0;
   int head_dim = 0;
 

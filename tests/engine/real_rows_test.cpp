@@ -1,0 +1,48 @@
+// The numeric contract on real models (quantised weights, rings).
+#include <cstdlib>
+
+#include "engine/row_checks.h"
+#include "models/registry.h"
+
+namespace quern::test {
+namespace {
+
+std::unique_ptr<TextModel> real_model(const char* file) {
+  const char* folder = std::getenv("QUERN_MODELS");
+  const Path models = folder && *folder
+                          ? Path(folder)
+                          : Path(std::getenv("HOME")) / ".cache/quern/models";
+  return load_model(models / file).or_throw();
+}
+
+class RealRows : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<TextModel> model_ = real_model(GetParam());
+};
+
+TEST_P(RealRows, SameLastLogitsForChunksOf64To4096) {
+  const int V = model_->facts().vocabulary;
+  const auto ids = random_ids(1100, V, 5);
+  auto last_logits = [&](int chunk) {
+    Row row = model_->make_row(kv_number(Precision::fast));
+    Prefill prefill(*model_, row, ids, Precision::fast, chunk);
+    return to_vector(model_->logits(prefill.finish(), Precision::fast));
+  };
+  const Logits whole = last_logits(4096);
+  for (int chunk : {64, 100, 256, 512, 1024}) {
+    EXPECT_EQ(last_logits(chunk), whole) << "chunks of " << chunk;
+  }
+}
+
+TEST_P(RealRows, SameBitsInBatchesOf2And5And16) {
+  check_company(*model_, 70, {2, 5, 16}, 2, Precision::fast);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, RealRows,
+    testing::Values("SmolLM2-135M-Instruct.Q4_1.gguf",
+                    "gemma-3-270m.Q4_K_M.gguf",
+                    "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf"));
+
+}  // namespace
+}  // namespace quern::test
