@@ -13,7 +13,7 @@ namespace quern {
 
 struct GenerationOptions {
   Precision precision = Precision::fast;
-  int prefill_chunk = 512;
+  int prefill_chunk = kPrefillChunk;
   int max_tokens = 0;            // 0 = as long as the context allows
   std::vector<int32_t> end_ids;  // tokens that end the answer
   SamplingParams sampling;

@@ -9,12 +9,16 @@
 
 namespace quern {
 
+// Tokens a step: enough for the matmuls to be at their best, few enough for the
+// activations in flight to stay small.
+constexpr int kPrefillChunk = 256;
+
 // Feeds a row its prompt, a chunk a step. The chunk size changes no bit of the
 // result. Owns neither model nor row.
 class Prefill {
  public:
   Prefill(const TextModel& model, Row& row, std::vector<int32_t> tokens,
-          Precision precision, int chunk = 512);
+          Precision precision, int chunk = kPrefillChunk);
 
   int total() const { return int(tokens_.size()); }
   int fed() const { return fed_; }
