@@ -2,6 +2,7 @@
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 
 # MLX comes as the wheel that tools/setup.sh unpacks (libmlx.so, headers).

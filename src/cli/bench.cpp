@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include "cli/bench_case.h"
+#include "cli/commands.h"
+#include "cli/model_source.h"
+#include "cli/output.h"
+#include "cli/process.h"
+#include "ops/kernels.h"
+#include "ops/thread_pool.h"
+
+namespace quern {
+namespace {
+
+constexpr int kMostTokens = 1 << 24;
+
+struct BenchOptions {
+  std::optional<std::string> model;
+  std::vector<int> prompt{512}, depth{0}, batch{1};
+  std::vector<int> threads{0};  // 0 = all cores
+  int gen = 64, runs = 3, prefill_chunk = 512;
+  bool exact = false, synthetic_depth = false, json = false;
+
+  size_t cases() const {
+    return threads.size() * batch.size() * depth.size() * prompt.size();
+  }
+};
+
+// The cases of one number of threads.
+std::vector<BenchCase> cases_of(const BenchOptions& options) {
+  const RunOptions run{.exact = options.exact};
+  std::vector<BenchCase> cases;
+  for (int batch : options.batch) {
+    for (int depth : options.depth) {
+      for (int prompt : options.prompt) {
+        cases.push_back({.prompt = prompt,
+                         .gen = options.gen,
+                         .depth = depth,
+                         .batch = batch,
+                         .synthetic_depth = options.synthetic_depth,
+                         .precision = run.precision(),
+                         .kv = run.kv(),
+                         .prefill_chunk = options.prefill_chunk,
+                         .runs = options.runs});
+      }
+    }
+  }
+  return cases;
+}
+
+// Touches weights and code, so that the first case is not slower.
+void warm_up(const TextModel& model, BenchCase bench) {
+  bench.prompt = 32;
+  bench.gen = 4;
+  bench.depth = 0;
+  bench.runs = 1;
+  run_bench(model, bench, [](int) {});
+}
+
+Json row_of(const BenchCase& bench, const BenchResult& result) {
+  return {{"prompt", bench.prompt},
+          {"gen", bench.gen},
+          {"depth", bench.depth},
+          {"batch", bench.batch},
+          {"threads", thread_pool().threads()},
+          {"isa", kernels().name},
+          {"exact", bench.precision == Precision::exact},
+          {"runs", bench.runs},
+          {"prefill_tps", result.prefill_tps.median},
+          {"prefill_spread", result.prefill_tps.spread},
+          {"decode_tps", result.decode_tps.median},
+          {"decode_spread", result.decode_tps.spread},
+          {"ttft_ms", result.ttft_ms.median},
+          {"kv_bytes", result.kv_bytes},
+          {"bytes_per_step", result.bytes_per_step},
+          {"peak_bytes", peak_resident_bytes()}};
+}
+
+void print_heading(const std::string& model, const TextModel& text_model,
+                   double load_s) {
+  print(fmt::format("{}: {}, weights {:.1f} MB, loaded in {:.2f} s, {} "
+                    "kernels\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
+                    "{:>11} {:>6} {:>9} {:>8} {:>8}\n",
+                    model, text_model.facts().type,
+                    text_model.facts().weight_bytes / 1e6, load_s,
+                    kernels().name, "prompt", "depth", "batch", "threads",
+                    "gen", "prefill t/s", "+-", "decode t/s", "+-", "ttft ms",
+                    "KV MB", "peak MB"));
+}
+
+void print_row(const BenchCase& bench, const BenchResult& result) {
+  print(fmt::format(
+      "{:>7} {:>7} {:>5} {:>7} {:>6} {:>11.1f} {:>5.0f}% {:>11.1f} {:>5.0f}% "
+      "{:>9.1f} {:>8.1f} {:>8.1f}\n",
+      bench.prompt, bench.depth, bench.batch, thread_pool().threads(),
+      bench.gen, result.prefill_tps.median, 100 * result.prefill_tps.spread,
+      result.decode_tps.median, 100 * result.decode_tps.spread,
+      result.ttft_ms.median, result.kv_bytes / 1e6,
+      peak_resident_bytes() / 1e6));
+}
+
+void bench(const BenchOptions& options) {
+  const ModelSource source(options.model);
+  const std::string name = source.path().filename().string();
+  set_threads(options.threads[0]);
+  const Stopwatch watch;
+  const auto model = source.load_model();
+  const double load_s = watch.seconds();
+
+  Json rows = Json::array();
+  const auto total = int(options.cases() * options.runs);
+  int done = 0;
+  if (!options.json) print_heading(name, *model, load_s);
+  for (int threads : options.threads) {
+    set_threads(threads);
+    const std::vector<BenchCase> cases = cases_of(options);
+    warm_up(*model, cases[0]);
+    for (const BenchCase& one : cases) {
+      const BenchResult result = [&] {
+        Progress progress("bench, runs", total);
+        return run_bench(*model, one, [&](int) { progress.update(++done); });
+      }();
+      if (!options.json) {
+        print_row(one, result);
+        continue;
+      }
+      rows.push_back({{"model", name}, {"load_s", load_s}});
+      rows.back().update(row_of(one, result));
+    }
+  }
+  if (options.json) print_json(rows);
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& app) {
+  auto o = std::make_shared<BenchOptions>();
+  add_model(app, o->model);
+  add_numbers(app, "--prompt", o->prompt, 1, kMostTokens,
+              "Tokens of the prompt (default 512)");
+  add_number(app, "--gen", o->gen, 0, kMostTokens,
+             "Tokens that each row decodes (default 64)");
+  add_numbers(app, "--depth", o->depth, 0, kMostTokens,
+              "Tokens in the KV cache before the prompt (default 0); may pass "
+              "the trained context");
+  add_flag(app, "--depth-synthetic", o->synthetic_depth,
+           "Fill the depth with made-up keys and values, which is quick");
+  add_numbers(app, "--batch", o->batch, 1, 4096,
+              "Rows that decode together (default 1)");
+  add_numbers(app, "--threads", o->threads, 1, kMostThreads,
+              "Threads to compute with (default: all cores)");
+  add_number(app, "--runs", o->runs, 1, 1000,
+             "Runs of each case, of which the median counts (default 3)");
+  add_number(app, "--prefill-chunk", o->prefill_chunk, 1, 65536,
+             "Tokens of the prompt fed at once (default 512)");
+  add_flag(app, "--exact", o->exact, "Compute in f32 throughout");
+  add_flag(app, "--json", o->json,
+           "A list of a row for each combination of the lists above");
+  return [o] { bench(*o); };
+}
+
+}  // namespace quern

@@ -1,0 +1,154 @@
+#include "cli/bench_case.h"
+
+#include <mlx/mlx.h>
+
+#include <algorithm>
+#include <list>
+#include <random>
+
+#include "cli/output.h"
+#include "engine/decode_batch.h"
+#include "engine/prefill.h"
+
+namespace quern {
+namespace {
+
+std::vector<int32_t> random_ids(int count, int vocabulary) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int32_t> id(0, vocabulary - 1);
+  std::vector<int32_t> ids(count);
+  for (int32_t& i : ids) i = id(random);
+  return ids;
+}
+
+Cache& cache_of(Row& row, int layer) {
+  auto* cache = dynamic_cast<Cache*>(&row.layer(layer));
+  if (!cache) fail("[bench] layer {} has no KV cache", layer);
+  return *cache;
+}
+
+Row deep_row(const TextModel& model, const BenchCase& bench) {
+  Row row = model.make_row(bench.kv);
+  if (bench.depth == 0) return row;
+  if (bench.synthetic_depth) {
+    for (int i = 0; i < row.layers(); i++) cache_of(row, i).fill(bench.depth);
+    return row;
+  }
+  Prefill prefill(model, row, random_ids(bench.depth, model.facts().vocabulary),
+                  bench.precision, bench.prefill_chunk);
+  Progress progress("filling the cache", bench.depth);
+  while (!prefill.finished()) {
+    prefill.step();
+    progress.update(prefill.fed());
+  }
+  return row;
+}
+
+// Bytes of keys and values that a step reads of a row with `length` tokens.
+size_t kv_read_bytes(Row& row, int length) {
+  size_t sum = 0;
+  for (int i = 0; i < row.layers(); i++) {
+    const Cache& cache = cache_of(row, i);
+    const int window = cache.layout().window();
+    const int seen = window > 0 ? std::min(length, window) : length;
+    const KvShape& shape = cache.shape();
+    sum += size_t(2) * shape.kv_heads * shape.head_dim * seen *
+           shape.dtype().size();
+  }
+  return sum;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half]
+                           : (values[half - 1] + values[half]) / 2;
+}
+
+Measured measured(const std::vector<double>& values) {
+  const double middle = median(values);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {middle, middle > 0 ? (*high - *low) / middle : 0};
+}
+
+// The seconds of one run.
+struct RunTimes {
+  double prefill = 0, decode = 0;
+};
+
+class BenchRun {
+ public:
+  BenchRun(const TextModel& model, const BenchCase& bench, Row row)
+      : model_(model), bench_(bench), batch_(model, bench.precision) {
+    rows_.push_back(decode_row(std::move(row)));
+  }
+
+  RunTimes run() {
+    RunTimes times;
+    const Stopwatch prefill;
+    Prefill feed(model_, rows_.front().row,
+                 random_ids(bench_.prompt, model_.facts().vocabulary),
+                 bench_.precision, bench_.prefill_chunk);
+    const mx::array hidden = feed.finish();
+    batch_.add(rows_.front(), hidden).or_throw();
+    times.prefill = prefill.seconds();
+
+    for (int i = 1; i < bench_.batch; i++) {
+      rows_.push_back(decode_row(rows_.front().row.copy()));
+      batch_.add(rows_.back(), hidden).or_throw();
+    }
+    const Stopwatch decode;
+    if (bench_.gen > 0) batch_.issue();
+    for (int i = 0; i < bench_.gen; i++) {
+      if (i + 1 < bench_.gen) batch_.issue();
+      for (auto& drawn : batch_.read()) std::move(drawn).or_throw();
+    }
+    times.decode = decode.seconds();
+    return times;
+  }
+
+  size_t kv_bytes() const {
+    size_t sum = 0;
+    for (const DecodeRow& row : rows_) sum += row.row.bytes();
+    return sum;
+  }
+  Row& row() { return rows_.front().row; }
+
+ private:
+  DecodeRow decode_row(Row row) const {
+    return {std::move(row), SamplerRow({}, model_.facts().vocabulary), 0};
+  }
+
+  const TextModel& model_;
+  const BenchCase& bench_;
+  std::list<DecodeRow> rows_;  // the batch holds their addresses
+  DecodeBatch batch_;
+};
+
+}  // namespace
+
+BenchResult run_bench(const TextModel& model, const BenchCase& bench,
+                      const std::function<void(int)>& run_done) {
+  const Row deep = deep_row(model, bench);
+  std::vector<double> prefill_tps, decode_tps, ttft_ms;
+  BenchResult result;
+  for (int i = 0; i < bench.runs; i++) {
+    BenchRun run(model, bench, deep.copy());
+    const RunTimes times = run.run();
+    prefill_tps.push_back(bench.prompt / times.prefill);
+    decode_tps.push_back(bench.gen > 0 ? bench.batch * bench.gen / times.decode
+                                       : 0);
+    ttft_ms.push_back(times.prefill * 1e3);
+    const int half_way = bench.depth + bench.prompt + bench.gen / 2;
+    result.kv_bytes = run.kv_bytes();
+    result.bytes_per_step = model.facts().step_bytes +
+                            bench.batch * kv_read_bytes(run.row(), half_way);
+    run_done(i + 1);
+  }
+  result.prefill_tps = measured(prefill_tps);
+  result.decode_tps = measured(decode_tps);
+  result.ttft_ms = measured(ttft_ms);
+  return result;
+}
+
+}  // namespace quern

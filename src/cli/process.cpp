@@ -1,0 +1,45 @@
+#include "cli/process.h"
+
+#include <mlx/device.h>
+
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "ops/cpu_op.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace quern {
+
+void prepare_process() {
+#ifdef __GLIBC__
+  // The arrays of a forward pass are large and live for a moment. By default
+  // glibc maps each one and unmaps it again, and every page of it faults; kept
+  // on the heap they use the same pages over and over.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+  // A closed pipe ends the program quietly, also when the parent ignores it.
+  std::signal(SIGPIPE, SIG_DFL);
+  if (!mx::is_available(mx::Device::gpu)) {
+    mx::set_default_device(mx::Device::cpu);
+  }
+}
+
+size_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    if (word != "VmHWM:") continue;
+    size_t kib = 0;
+    status >> kib;
+    return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace quern
