@@ -14,11 +14,11 @@ TINY_EXACT = 2e-5  # exact mode on a tiny model
 EXACT = 1e-3       # exact mode on a real model
 
 # Fast mode, measured against exact mode: an error of 0.001 to 0.024 on the tiny
-# models, the same best token at 92 % of 100 positions or more there (random
+# models, the same best token at 91 % of 100 positions or more there (random
 # logits lie close together) and at 94 % of 128 or more on the real ones. NumPy
 # with activations rounded to int8 by groups of 32 gives 0.025 and 92 %.
 FAST_ERROR = 0.05  # RMS of the difference over RMS of the logits
-FAST_TOP1 = 0.90   # share of positions with the same best token
+FAST_TOP1 = 0.88   # share of positions with the same best token
 
 PROMPT = "The miller ground nine sacks of rye before noon."
 GREEDY_TOKENS = 64
