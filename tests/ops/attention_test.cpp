@@ -1,0 +1,459 @@
+#include "ops/attention/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/support.h"
+
+namespace quern {
+namespace {
+
+using qmm::Number;
+using test::normal_floats;
+using test::to_array;
+using test::to_floats;
+
+// The tokens of one row: q [T, H * D], k and v [T, kv_heads * D].
+struct Tokens {
+  int count, heads;
+  KvShape kv;
+  std::vector<float> q, k, v;
+
+  Tokens(int count, int heads, KvShape kv, int seed)
+      : count(count), heads(heads), kv(kv) {
+    const int width = kv.kv_heads * kv.head_dim;
+    q = normal_floats(size_t(count) * heads * kv.head_dim, seed);
+    k = normal_floats(size_t(count) * width, seed + 1);
+    v = normal_floats(size_t(count) * width, seed + 2);
+  }
+  int q_width() const { return heads * kv.head_dim; }
+  int kv_width() const { return kv.kv_heads * kv.head_dim; }
+};
+
+mx::array part(const std::vector<float>& values, int width, int begin,
+               int end) {
+  return mx::array(values.data() + size_t(begin) * width, {end - begin, width},
+                   mx::float32);
+}
+
+// A row that is fed in chunks.
+class Row {
+ public:
+  Row(const Tokens& tokens, AttendOptions options)
+      : tokens_(tokens), options_(options) {}
+
+  // The part of a call that takes `count` tokens at `begin`.
+  AttendRow next(int begin, int count) const {
+    const int need = qmm::round_up(std::max(done_ + count, 1), 64);
+    return {begin, count, done_,
+            options_.ring ? ring_capacity(options_.window)
+                          : std::max(need, capacity_),
+            planes_};
+  }
+  void took(const AttendRow& row, const mx::array& planes) {
+    done_ += row.count;
+    capacity_ = row.capacity;
+    planes_ = planes;
+  }
+
+  // Feeds the next `count` tokens alone.
+  std::vector<float> feed(int count) {
+    const AttendRow row = next(0, count);
+    const int end = done_ + count;
+    const Attended a =
+        attend(part(tokens_.q, tokens_.q_width(), done_, end),
+               part(tokens_.k, tokens_.kv_width(), done_, end),
+               part(tokens_.v, tokens_.kv_width(), done_, end), {&row, 1},
+               options_);
+    took(row, a.planes[0]);
+    return to_floats(a.out);
+  }
+
+  // Feeds all tokens in chunks.
+  std::vector<float> feed_all(int chunk) {
+    std::vector<float> out;
+    while (done_ < tokens_.count) {
+      const auto y = feed(std::min(chunk, tokens_.count - done_));
+      out.insert(out.end(), y.begin(), y.end());
+    }
+    return out;
+  }
+
+  const mx::array& planes() const { return planes_; }
+  int capacity() const { return capacity_; }
+  int done() const { return done_; }
+
+ private:
+  const Tokens& tokens_;
+  AttendOptions options_;
+  int done_ = 0, capacity_ = 0;
+  mx::array planes_ = mx::zeros({0}, mx::float32);
+};
+
+// As a plane stores it.
+double stored(Number number, float x) {
+  if (number == Number::f16) return float(mx::float16_t(x));
+  if (number == Number::bf16) return float(mx::bfloat16_t(x));
+  return x;
+}
+
+// One token's result in f64.
+std::vector<double> naive(const Tokens& t, const AttendOptions& o, int token) {
+  const int D = t.kv.head_dim, group = t.heads / t.kv.kv_heads;
+  const int first = o.window > 0 ? std::max(0, token + 1 - o.window) : 0;
+  std::vector<double> out(t.q_width());
+  for (int h = 0; h < t.heads; h++) {
+    const float* q = &t.q[size_t(token) * t.q_width() + h * D];
+    auto at = [&](int key) {
+      return size_t(key) * t.kv_width() + h / group * D;
+    };
+    std::vector<double> scores;
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int key = first; key <= token; key++) {
+      double s = 0;
+      for (int d = 0; d < D; d++) {
+        s += q[d] * stored(t.kv.number, t.k[at(key) + d]);
+      }
+      s *= o.scale;
+      if (o.soft_cap > 0) s = o.soft_cap * std::tanh(s / o.soft_cap);
+      scores.push_back(s);
+      most = std::max(most, s);
+    }
+    for (double& s : scores) sum += s = std::exp(s - most);
+    for (int key = first; key <= token; key++) {
+      for (int d = 0; d < D; d++) {
+        out[h * D + d] += scores[key - first] / sum *
+                          stored(t.kv.number, t.v[at(key) + d]);
+      }
+    }
+  }
+  return out;
+}
+
+// Values are averages of numbers near 1; the errors of scores (2^-24 of some
+// tens) are those of the weights.
+constexpr double kTolerance = 5e-6;
+
+void expect_naive(const std::vector<float>& y, const Tokens& t,
+                  const AttendOptions& o, int token) {
+  const auto expected = naive(t, o, token);
+  for (size_t i = 0; i < expected.size(); i++) {
+    ASSERT_NEAR(y[token * expected.size() + i], expected[i], kTolerance)
+        << "token " << token << ", number " << i;
+  }
+}
+
+AttendOptions options_of(const KvShape& kv, int window = 0, bool ring = false,
+                         float soft_cap = 0) {
+  return {.kv = kv,
+          .scale = 1 / std::sqrt(float(kv.head_dim)),
+          .window = window,
+          .soft_cap = soft_cap,
+          .ring = ring};
+}
+
+class Attend : public test::OnEachIsa {};
+QUERN_ON_EACH_ISA(Attend);
+
+TEST_P(Attend, HeadSizesAndGroups) {
+  const Number numbers[] = {Number::f32, Number::f16, Number::bf16};
+  int i = 0;
+  for (int head_dim : {1, 16, 40, 64, 72, 80, 128, 256}) {
+    for (int group : {1, 3, 4, 7}) {
+      const KvShape kv{numbers[i++ % 3], 2, head_dim};
+      SCOPED_TRACE(testing::Message() << "D " << head_dim << ", group " << group
+                                      << ", number " << int(kv.number));
+      const Tokens t(70, 2 * group, kv, i);
+      const AttendOptions o = options_of(kv);
+      Row row(t, o);
+      auto y = row.feed(69);
+      const auto last = row.feed(1);
+      y.insert(y.end(), last.begin(), last.end());
+      for (int token : {0, 1, 15, 16, 63, 64, 69}) expect_naive(y, t, o, token);
+    }
+  }
+}
+
+// The same against the op's meaning in MLX ops, for every token.
+TEST_P(Attend, IsAttendReference) {
+  for (Number number : {Number::f32, Number::f16, Number::bf16}) {
+    for (int window : {0, 16, 100}) {
+      for (bool ring : {false, true}) {
+        if (ring && window == 0) continue;
+        for (float soft_cap : {0.f, 2.f}) {
+          SCOPED_TRACE(testing::Message()
+                       << int(number) << " window " << window << " ring "
+                       << ring << " cap " << soft_cap);
+          const KvShape kv{number, 2, 40};
+          const Tokens t(150, 6, kv, 9);
+          const AttendOptions o = options_of(kv, window, ring, soft_cap);
+          Row row(t, o);
+          const auto y = row.feed(t.count);
+          const mx::array held =
+              gather_kv(row.planes(), o, row.capacity(), 0, t.count);
+          const auto expected = to_floats(
+              attend_reference(to_array(t.q, {150, 6, 40}), held, o));
+          ASSERT_EQ(y.size(), expected.size());
+          for (size_t i = 0; i < y.size(); i++) {
+            ASSERT_NEAR(y[i], expected[i], kTolerance) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attend, PlanesHoldWhatWasGiven) {
+  for (Number number : {Number::f32, Number::f16, Number::bf16}) {
+    const KvShape kv{number, 3, 20};
+    const Tokens t(100, 3, kv, 4);
+    const AttendOptions o = options_of(kv);
+    Row row(t, o);
+    row.feed_all(33);  // grows at 64
+    const auto held =
+        to_floats(gather_kv(row.planes(), o, row.capacity(), 0, 100));
+    for (int token = 0; token < 100; token++) {
+      for (int h = 0; h < 3; h++) {
+        for (int d = 0; d < 20; d++) {
+          const int from = (token * 3 + h) * 20 + d;
+          const int at = (h * 100 + token) * 20 + d;
+          ASSERT_EQ(held[at], float(stored(number, t.k[from])));
+          ASSERT_EQ(held[at + 6000], float(stored(number, t.v[from])));
+        }
+      }
+    }
+  }
+}
+
+// Several turns of the ring, in chunks that are not its size.
+TEST_P(Attend, RingsWrap) {
+  for (int window : {1, 16, 100, 512}) {
+    const KvShape kv{window == 16 ? Number::bf16 : Number::f32, 1, 24};
+    const int count = 2 * ring_capacity(window) + 150;
+    const Tokens t(count, 2, kv, window);
+    const AttendOptions ring = options_of(kv, window, true);
+    SCOPED_TRACE(testing::Message() << "window " << window);
+    Row row(t, ring);
+    const auto y = row.feed_all(113);
+    EXPECT_EQ(row.capacity(), ring_capacity(window));
+    for (int token = 0; token < count; token += 37) {
+      expect_naive(y, t, ring, token);
+    }
+    // The window on an append cache, bit by bit.
+    const auto append = Row(t, options_of(kv, window)).feed_all(count);
+    EXPECT_TRUE(test::same_bits(y, append));
+    for (int chunk : {64, 256, 300}) {
+      EXPECT_TRUE(test::same_bits(Row(t, ring).feed_all(chunk), y))
+          << "chunks of " << chunk;
+    }
+    const auto held = to_floats(
+        gather_kv(row.planes(), ring, row.capacity(), count - window, count));
+    for (int i = 0; i < window * 24; i++) {
+      ASSERT_EQ(held[i], float(stored(kv.number,
+                                      t.k[(count - window) * 24 + i])));
+    }
+  }
+}
+
+TEST_P(Attend, ChunksAndThreadsDoNotMatter) {
+  const KvShape kv{Number::bf16, 2, 40};
+  const Tokens t(700, 6, kv, 5);  // two splits of keys
+  for (int window : {0, 100}) {
+    const AttendOptions o = options_of(kv, window);
+    set_threads(1);
+    const auto whole = Row(t, o).feed_all(t.count);
+    for (int token : {0, 511, 512, 699}) expect_naive(whole, t, o, token);
+    for (int threads : {1, 3}) {
+      set_threads(threads);
+      for (int chunk : {1, 7, 64, 256, 300, 700}) {
+        EXPECT_TRUE(test::same_bits(Row(t, o).feed_all(chunk), whole))
+            << "chunks of " << chunk << ", window " << window << ", "
+            << threads << " threads";
+      }
+    }
+  }
+}
+
+// Contexts of several splits, decoded.
+TEST_P(Attend, LongContexts) {
+  const KvShape kv{Number::f16, 1, 64};
+  const Tokens t(1700, 4, kv, 6);
+  for (int window : {0, 600}) {
+    for (float soft_cap : {0.f, 3.f}) {
+      const AttendOptions o = options_of(kv, window, false, soft_cap);
+      SCOPED_TRACE(testing::Message() << "window " << window);
+      const auto whole = Row(t, o).feed_all(t.count);
+      for (int at : {512, 1023, 1024, 1025, 1500, 1690}) {
+        Row row(t, o);
+        row.feed(at);
+        for (int threads : {1, 3}) {
+          set_threads(threads);
+          Row branch = row;
+          const auto y = branch.feed(1);
+          EXPECT_TRUE(
+              test::same_bits(y.data(), &whole[at * t.q_width()], y.size()))
+              << at << ", " << threads << " threads";
+        }
+        expect_naive(whole, t, o, at);
+      }
+    }
+  }
+}
+
+// Rows of other lengths in one call, one of them with nothing to add.
+TEST_P(Attend, ARowDoesNotSeeItsCompany) {
+  const KvShape kv{Number::bf16, 2, 40};
+  const int lengths[] = {3, 600, 1, 129, 64, 40};
+  const int counts[] = {1, 1, 20, 300, 0, 1};
+  for (bool ring : {false, true}) {
+    const AttendOptions o = options_of(kv, ring ? 100 : 0, ring);
+    std::vector<Tokens> tokens;
+    for (int i = 0; i < 6; i++) {
+      tokens.emplace_back(lengths[i] + counts[i], 6, kv, 10 * i);
+    }
+    std::vector<Row> rows;
+    std::vector<AttendRow> call;
+    std::vector<mx::array> q, k, v;
+    int begin = 0;
+    for (int i = 0; i < 6; i++) {
+      const Tokens& t = tokens[i];
+      rows.emplace_back(t, o).feed(lengths[i]);
+      call.push_back(rows[i].next(begin, counts[i]));
+      begin += counts[i];
+      q.push_back(part(t.q, t.q_width(), lengths[i], t.count));
+      k.push_back(part(t.k, t.kv_width(), lengths[i], t.count));
+      v.push_back(part(t.v, t.kv_width(), lengths[i], t.count));
+    }
+    for (int threads : {1, 3}) {
+      set_threads(threads);
+      const Attended together =
+          attend(mx::concatenate(q, 0), mx::concatenate(k, 0),
+                 mx::concatenate(v, 0), call, o);
+      const auto out = to_floats(together.out);
+      for (int i = 0; i < 6; i++) {
+        SCOPED_TRACE(testing::Message() << "row " << i << " ring " << ring);
+        EXPECT_EQ(together.planes[i].shape(), kv.planes(call[i].capacity));
+        if (counts[i] == 0) continue;
+        Row alone(tokens[i], o);
+        alone.feed(lengths[i]);
+        const auto y = alone.feed(counts[i]);
+        EXPECT_TRUE(test::same_bits(
+            &out[call[i].begin * tokens[i].q_width()], y.data(), y.size()));
+        const int from = ring ? std::max(0, alone.done() - 100) : 0;
+        EXPECT_TRUE(test::same_bits(
+            to_floats(gather_kv(together.planes[i], o, call[i].capacity, from,
+                                alone.done())),
+            to_floats(gather_kv(alone.planes(), o, alone.capacity(), from,
+                                alone.done()))));
+      }
+    }
+  }
+}
+
+// Append planes: an older value reads right up to its own length, also when
+// the newer one has gone on in place.
+TEST_P(Attend, OlderPlanesStillRead) {
+  const KvShape kv{Number::f32, 2, 16};
+  const Tokens t(120, 2, kv, 3);
+  const AttendOptions o = options_of(kv);
+  Row row(t, o);
+  row.feed(70);
+  const Row older = row;  // shares planes with room for 128
+  const auto before = to_floats(
+      gather_kv(older.planes(), o, older.capacity(), 0, 70));
+  row.feed(50);
+  EXPECT_TRUE(test::same_bits(
+      to_floats(gather_kv(older.planes(), o, older.capacity(), 0, 70)),
+      before));
+  EXPECT_TRUE(test::same_bits(
+      to_floats(gather_kv(row.planes(), o, row.capacity(), 0, 70)), before));
+}
+
+// Not a number in one row stays there.
+TEST_P(Attend, NanStaysInItsRow) {
+  const KvShape kv{Number::f32, 1, 16};
+  const AttendOptions o = options_of(kv);
+  const Tokens good(20, 2, kv, 3);
+  Tokens bad(20, 2, kv, 4);
+  const float nan = std::nanf("");
+  for (auto* values : {&bad.q, &bad.k, &bad.v}) {
+    values->assign(values->size(), nan);
+  }
+  const Row rows[] = {Row(bad, o), Row(good, o), Row(bad, o)};
+  const std::vector<AttendRow> call = {rows[0].next(0, 20), rows[1].next(20, 20),
+                                       rows[2].next(40, 20)};
+  auto join = [&](const std::vector<float>& a, const std::vector<float>& b,
+                  int width) {
+    return mx::concatenate({part(a, width, 0, 20), part(b, width, 0, 20),
+                            part(a, width, 0, 20)}, 0);
+  };
+  const auto out = to_floats(attend(join(bad.q, good.q, 32),
+                                    join(bad.k, good.k, 16),
+                                    join(bad.v, good.v, 16), call, o).out);
+  const auto alone = Row(good, o).feed(20);
+  EXPECT_TRUE(test::same_bits(&out[20 * 32], alone.data(), alone.size()));
+  for (int i = 0; i < 20 * 32; i++) {
+    ASSERT_TRUE(std::isnan(out[i])) << i;
+    ASSERT_TRUE(std::isnan(out[40 * 32 + i])) << i;
+  }
+}
+
+TEST_P(Attend, StridedInputs) {
+  const KvShape kv{Number::f32, 2, 16};
+  const Tokens t(30, 4, kv, 3);
+  const AttendOptions o = options_of(kv);
+  const Row row(t, o);
+  const AttendRow call = row.next(0, 30);
+  auto turned = [](const std::vector<float>& values, int width) {
+    const mx::array a = part(values, width, 0, 30);
+    return mx::transpose(mx::contiguous(mx::transpose(a)));
+  };
+  const auto y = to_floats(attend(turned(t.q, 64), turned(t.k, 32),
+                                  turned(t.v, 32), {&call, 1}, o).out);
+  EXPECT_TRUE(test::same_bits(y, Row(t, o).feed(30)));
+}
+
+TEST(AttendErrors, SayWhatWasExpected) {
+  const AttendOptions append = options_of({Number::f32, 2, 16});
+  const AttendOptions ring = options_of({Number::f32, 2, 16}, 64, true);
+  auto error = [](mx::Shape q, mx::Shape kv, const AttendRow& row,
+                  const AttendOptions& o) {
+    return test::error_of([&] {
+      attend(mx::zeros(q), mx::zeros(kv), mx::zeros(kv), {&row, 1}, o);
+    });
+  };
+  const mx::array none = mx::zeros({0});
+  const std::string shapes =
+      "[attend] expected q [T, n * 32], k and v [T, 32]";
+  const AttendRow fine{0, 3, 0, 64, none};
+  EXPECT_EQ(error({3, 64}, {3, 32}, fine, append), "");
+  EXPECT_EQ(error({3, 48}, {3, 32}, fine, append), shapes);
+  EXPECT_EQ(error({3, 64}, {3, 64}, fine, append), shapes);
+  EXPECT_EQ(error({3, 64}, {4, 32}, fine, append), shapes);
+  EXPECT_EQ(error({192}, {3, 32}, fine, append), shapes);
+  EXPECT_EQ(error({3, 64}, {3, 32}, fine, options_of({Number::f32, 0, 16})),
+            "[attend] needs a KV head of at least one number");
+  auto bad_row = [&](const AttendRow& row, const AttendOptions& o) {
+    return error({3, 64}, {3, 32}, row, o)
+               .rfind("[attend] a row of tokens", 0) == 0;
+  };
+  const mx::array planes = mx::zeros({4, 64 * 16});
+  EXPECT_FALSE(bad_row({0, 3, 61, 64, planes}, append));
+  EXPECT_TRUE(bad_row({1, 3, 0, 64, none}, append));
+  EXPECT_TRUE(bad_row({-1, 3, 0, 64, none}, append));
+  EXPECT_TRUE(bad_row({0, -1, 0, 64, none}, append));
+  EXPECT_TRUE(bad_row({0, 3, -1, 64, none}, append));
+  EXPECT_TRUE(bad_row({0, 3, 62, 64, planes}, append));    // no room
+  EXPECT_TRUE(bad_row({0, 3, 0, 100, none}, append));      // not of 64
+  EXPECT_TRUE(bad_row({0, 3, 10, 64, none}, append));      // no past
+  EXPECT_TRUE(bad_row({0, 3, 65, 128, planes}, append));   // less past
+  EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({8, 64 * 16})}, append));
+  EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({4, 128 * 16})}, append));
+  EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({4, 64 * 16}, mx::float16)},
+                      append));
+  EXPECT_TRUE(bad_row({0, 3, 0, 256, none}, ring));        // window + step
+  EXPECT_TRUE(bad_row({0, 3, 10, 384, mx::zeros({4, 320 * 16})}, ring));
+}
+
+}  // namespace
+}  // namespace quern
