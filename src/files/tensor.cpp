@@ -90,8 +90,7 @@ Status require_supported(const TensorView& tensor) {
   for (const TypeInfo& type : kTypes) {
     if (type.supported) names.push_back(type.name);
   }
-  return failure("{}tensor {} has the type {}, supported are {}",
-                 tensor.file ? tensor.file->path().string() + ": " : "",
+  return failure("tensor {} has the type {}, supported are {}",
                  in_quotes(tensor.name), info.name, fmt::join(names, ", "));
 }
 

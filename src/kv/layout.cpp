@@ -1,17 +1,23 @@
 #include "kv/layout.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "ops/attention/attention.h"
 
 namespace quern {
 
 int Layout::capacity_with(int tokens) const {
-  if (is_ring()) return ring_capacity(window_);
-  const int needed = length_ + tokens;
+  const int64_t needed = int64_t(length_) + tokens;
   if (needed <= capacity_) return capacity_;
-  const int grown = capacity_ < 4096 ? capacity_ * 2 : capacity_ + capacity_ / 4;
-  return qmm::round_up(std::max(needed, grown), 256);
+  const int64_t grown =
+      capacity_ < 4096 ? capacity_ * 2 : capacity_ + int64_t(capacity_) / 4;
+  const int64_t most = is_ring() ? ring_capacity(window_) : kMostTokens;
+  if (!is_ring() && needed > most) {
+    fail("[kv.append] {} tokens, the most a row can hold is {}", needed, most);
+  }
+  const int64_t rounded = (std::max(needed, grown) + 255) / 256 * 256;
+  return int(std::min(rounded, most));
 }
 
 void Layout::add(int tokens) {

@@ -3,13 +3,16 @@
 
 namespace quern {
 
+// The most tokens of a row in an append layout.
+constexpr int kMostTokens = 1 << 26;
+
 class Layout {
  public:
   // Keeps every token: slot = position. Room grows by doubling up to 4096
   // tokens, then by a quarter, in steps of 256.
   static Layout append() { return Layout(0); }
   // Keeps the last `window` tokens and some more: slot = position modulo
-  // capacity.
+  // capacity. Grows like append until it has its full capacity.
   static Layout ring(int window) { return Layout(window); }
 
   bool is_ring() const { return window_ > 0; }

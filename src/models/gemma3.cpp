@@ -22,7 +22,7 @@ struct Gemma3Config {
 
   Gemma3Config(const Config& config, const Weights& weights)
       : base(config, weights) {
-    window = config.integer_if("sliding_window", 1, 1 << 30).value_or(512);
+    window = config.integer_if("sliding_window", 1, kMostWindow).value_or(512);
     int pattern = 6;
     for (const char* key : {"_sliding_window_pattern",
                             "sliding_window_pattern"}) {

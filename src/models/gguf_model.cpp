@@ -66,6 +66,13 @@ Result<Json> gguf_config(const Gguf& file, std::string_view where) {
   auto real = [&](const char* key, const char* hf) {
     if (auto value = file.real(prefix + key)) config[hf] = *value;
   };
+  for (const char* key :
+       {"block_count", "embedding_length", "feed_forward_length",
+        "attention.head_count", "attention.layer_norm_rms_epsilon"}) {
+    if (!file.real(prefix + key)) {
+      return failure("{}: {}{} is missing or not a number", where, prefix, key);
+    }
+  }
   integer("block_count", "num_hidden_layers");
   integer("embedding_length", "hidden_size");
   integer("feed_forward_length", "intermediate_size");
@@ -102,9 +109,8 @@ Result<Json> gguf_config(const Gguf& file, std::string_view where) {
   config["vocab_size"] = embedding->second.shape[0];
   config["tie_word_embeddings"] = !file.tensors().contains("output.weight");
   config["rope_interleaved"] = *arch == "llama";
-  // The head count of each layer may differ in other families; here it is one.
-  if (*arch == "gemma3" && config.contains("num_hidden_layers") &&
-      config["num_hidden_layers"] == 62) {
+  if (*arch == "gemma3" && config["num_hidden_layers"] == 62 &&
+      config["num_attention_heads"] > 0) {
     // 27B scales queries by hidden_size / heads, the others by head_dim.
     config["query_pre_attn_scalar"] =
         config["hidden_size"].get<double>() /

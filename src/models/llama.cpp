@@ -7,7 +7,7 @@ namespace quern {
 std::unique_ptr<TextModel> make_llama(const Config& config, Weights& weights) {
   const int layers = config.integer("num_hidden_layers", 1, 4096);
   const int window =
-      config.integer_if("sliding_window", 0, 1 << 30).value_or(0);
+      config.integer_if("sliding_window", 0, kMostWindow).value_or(0);
   // Mistral's first releases slide in every layer; Llama's only where
   // layer_types says so.
   const bool mistral = config.text_if("model_type") == "mistral";

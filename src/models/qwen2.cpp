@@ -8,7 +8,7 @@ std::unique_ptr<TextModel> make_qwen2(const Config& config, Weights& weights) {
   const int layers = config.integer("num_hidden_layers", 1, 4096);
   int window = 0, full_layers = layers;
   if (config.flag("use_sliding_window", false)) {
-    window = config.integer_if("sliding_window", 0, 1 << 30).value_or(0);
+    window = config.integer_if("sliding_window", 0, kMostWindow).value_or(0);
     full_layers =
         config.integer_if("max_window_layers", 0, 4096).value_or(layers);
   }

@@ -1,5 +1,6 @@
 #include "models/registry.h"
 
+#include "base/str.h"
 #include "files/safetensors.h"
 #include "models/families.h"
 #include "models/gguf_model.h"
@@ -30,18 +31,27 @@ TensorSet without_prefix(TensorSet tensors) {
   return renamed;
 }
 
+const Family* find_family(std::string_view type) {
+  for (const Family& family : kFamilies) {
+    if (family.type == type) return &family;
+  }
+  return nullptr;
+}
+
+Failure unsupported(std::string_view where, std::string_view type) {
+  return failure("{}: model type {} is not supported (supported: {})", where,
+                 in_quotes(type), fmt::join(model_types(), ", "));
+}
+
 Result<std::unique_ptr<TextModel>> make(Json json, TensorSet tensors,
                                         const std::string& where) {
   try {
     const Config config(std::move(json), where);
     const std::string type = config.text("model_type");
-    for (const Family& family : kFamilies) {
-      if (family.type != type) continue;
-      Weights weights(std::move(tensors), config);
-      return family.make(config, weights);
-    }
-    return failure("{}: model type '{}' is not supported (supported: {})",
-                   where, type, fmt::join(model_types(), ", "));
+    const Family* family = find_family(type);
+    if (!family) return unsupported(where, type);
+    Weights weights(std::move(tensors), config);
+    return family->make(config, weights);
   } catch (const std::exception& e) {
     return failure("{}", e.what());
   }
@@ -57,6 +67,10 @@ std::vector<std::string> model_types() {
 
 Result<std::unique_ptr<TextModel>> load_model(
     const std::shared_ptr<const Gguf>& file, const Path& path) {
+  const auto architecture = file->str("general.architecture");
+  if (architecture && !find_family(*architecture)) {
+    return unsupported(path.string(), *architecture);
+  }
   auto config = gguf_config(*file, path.string());
   if (!config) return config.failure();
   return make(std::move(config).value(), gguf_tensors(*file), path.string());
@@ -74,6 +88,9 @@ Result<std::unique_ptr<TextModel>> load_model(const Path& path) {
   if (!text) return text.failure();
   auto json = parse_json(*text, config_path.string());
   if (!json) return json.failure();
+  for (const char* key : kGgufOnly) {
+    if (json->is_object()) json->erase(key);
+  }
   auto tensors = open_safetensors_dir(path);
   if (!tensors) return tensors.failure();
   return make(std::move(json).value(),

@@ -52,8 +52,11 @@ TEST(Layout, AppendGrowsAndKeepsSlots) {
 TEST(Layout, RingOf100HasRoomForAWindowAndAStep) {
   Layout layout = Layout::ring(100);
   layout.add(1);
+  EXPECT_EQ(layout.capacity(), 256);
+  layout.add(256);
   EXPECT_EQ(layout.capacity(), 128 + 256);
-  layout.add(1000);
+  layout.add(744);
+  EXPECT_EQ(layout.length(), 1001);
   EXPECT_EQ(layout.capacity(), 384);
   EXPECT_EQ(layout.slot(384), 0);
   EXPECT_EQ(layout.slot(1000), 1000 - 2 * 384);

@@ -341,9 +341,13 @@ void check(const array& q, const array& k, const array& v,
       v.shape() != want) {
     fail("[attend] expected q [T, n * {0}], k and v [T, {0}]", width);
   }
+  if (o.window < 0 || o.window > kMostWindow || (o.ring && o.window == 0)) {
+    fail("[attend] the window must be in [1, {}] for a ring, got {}",
+         kMostWindow, o.window);
+  }
   for (const AttendRow& row : rows) {
-    const bool fits = o.ring ? row.capacity >= ring_capacity(o.window)
-                             : row.capacity >= row.start + row.count;
+    const bool fits = int64_t(row.start) + row.count <= row.capacity ||
+                      (o.ring && row.capacity >= ring_capacity(o.window));
     if (row.begin < 0 || row.count < 0 || row.start < 0 ||
         row.begin + row.count > q.shape(0) || row.capacity % 64 || !fits ||
         (row.planes.size() > 0 && row.planes.shape(0) != 2 * kv.kv_heads) ||
@@ -353,10 +357,18 @@ void check(const array& q, const array& k, const array& v,
            row.capacity);
     }
   }
-  if (o.ring && o.window < 1) fail("[attend] a ring needs a window");
 }
 
 }  // namespace
+
+mx::Shape KvShape::planes(int capacity) const {
+  const int64_t numbers = int64_t(capacity) * head_dim;
+  if (numbers > std::numeric_limits<int32_t>::max()) {
+    fail("[kv] {} tokens of {} numbers a head are too many for one row",
+         capacity, head_dim);
+  }
+  return {2 * kv_heads, mx::ShapeElem(numbers)};
+}
 
 mx::Dtype KvShape::dtype() const {
   switch (number) {

@@ -20,9 +20,8 @@ struct KvShape {
   int kv_heads = 0;
   int head_dim = 0;
 
-  mx::Shape planes(int capacity) const {  // of the array
-    return {2 * kv_heads, capacity * head_dim};
-  }
+  // Of the array; throws Error if it would not fit MLX's dimensions.
+  mx::Shape planes(int capacity) const;
   mx::Dtype dtype() const;
 };
 
@@ -30,7 +29,7 @@ struct KvShape {
 struct AttendRow {
   int begin, count;   // its tokens of q, k, v
   int start;          // positions before: its first token has position `start`
-  int capacity;       // of its planes after the call; append grows, ring stays
+  int capacity;       // of its planes after the call, at least as before
   mx::array planes;   // keys and values of [0, start); empty when start is 0
 };
 
@@ -42,8 +41,9 @@ struct AttendOptions {
   bool ring = false;   // slots are taken modulo capacity
 };
 
-// A ring must hold the window and the tokens written at once.
+// A ring that has wrapped must hold the window and the tokens written at once.
 constexpr int kRingStep = 256;
+constexpr int kMostWindow = 1 << 24;
 constexpr int ring_capacity(int window) {
   return qmm::round_up(window, 64) + kRingStep;
 }
