@@ -13,4 +13,12 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
   }
 }
 
+std::string brief(const Json& value) {
+  constexpr size_t kMost = 80;
+  std::string text =
+      value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > kMost) text.replace(kMost, text.npos, "...");
+  return text;
+}
+
 }  // namespace quern

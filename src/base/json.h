@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -12,5 +13,8 @@ using Json = nlohmann::ordered_json;
 
 // Parses UTF-8 text. `where` names the source in the reason ("config.json").
 Result<Json> parse_json(std::string_view text, std::string_view where);
+
+// The value as one short line of ASCII, for messages.
+std::string brief(const Json& value);
 
 }  // namespace quern

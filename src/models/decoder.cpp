@@ -57,7 +57,7 @@ std::vector<int> layer_windows(
     } else {
       config.refuse(fmt::format(
           "layer_types[{}] is {}, expected full_attention, or "
-          "sliding_attention with a sliding_window", i, (*types)[i].dump()));
+          "sliding_attention with a sliding_window", i, brief((*types)[i])));
     }
   }
   return windows;

@@ -43,10 +43,19 @@ Failure unsupported(std::string_view where, std::string_view type) {
                  in_quotes(type), fmt::join(model_types(), ", "));
 }
 
-Result<std::unique_ptr<TextModel>> make(Json json, TensorSet tensors,
-                                        const std::string& where) {
+}  // namespace
+
+std::vector<std::string> model_types() {
+  std::vector<std::string> types;
+  for (const Family& family : kFamilies) types.emplace_back(family.type);
+  return types;
+}
+
+Result<std::unique_ptr<TextModel>> make_model(Json config_json,
+                                              TensorSet tensors,
+                                              const std::string& where) {
   try {
-    const Config config(std::move(json), where);
+    const Config config(std::move(config_json), where);
     const std::string type = config.text("model_type");
     const Family* family = find_family(type);
     if (!family) return unsupported(where, type);
@@ -57,14 +66,6 @@ Result<std::unique_ptr<TextModel>> make(Json json, TensorSet tensors,
   }
 }
 
-}  // namespace
-
-std::vector<std::string> model_types() {
-  std::vector<std::string> types;
-  for (const Family& family : kFamilies) types.emplace_back(family.type);
-  return types;
-}
-
 Result<std::unique_ptr<TextModel>> load_model(
     const std::shared_ptr<const Gguf>& file, const Path& path) {
   const auto architecture = file->str("general.architecture");
@@ -73,7 +74,8 @@ Result<std::unique_ptr<TextModel>> load_model(
   }
   auto config = gguf_config(*file, path.string());
   if (!config) return config.failure();
-  return make(std::move(config).value(), gguf_tensors(*file), path.string());
+  return make_model(std::move(config).value(), gguf_tensors(*file),
+                    path.string());
 }
 
 Result<std::unique_ptr<TextModel>> load_model(const Path& path) {
@@ -93,8 +95,9 @@ Result<std::unique_ptr<TextModel>> load_model(const Path& path) {
   }
   auto tensors = open_safetensors_dir(path);
   if (!tensors) return tensors.failure();
-  return make(std::move(json).value(),
-              without_prefix(std::move(tensors).value()), config_path.string());
+  return make_model(std::move(json).value(),
+                    without_prefix(std::move(tensors).value()),
+                    config_path.string());
 }
 
 }  // namespace quern

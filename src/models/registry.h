@@ -22,4 +22,9 @@ Result<std::unique_ptr<TextModel>> load_model(const Path& path);
 Result<std::unique_ptr<TextModel>> load_model(
     const std::shared_ptr<const Gguf>& file, const Path& path);
 
+// From a configuration and tensors in Hugging Face's names; `where` names the
+// configuration in reasons.
+Result<std::unique_ptr<TextModel>> make_model(Json config, TensorSet tensors,
+                                              const std::string& where);
+
 }  // namespace quern

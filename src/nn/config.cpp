@@ -45,7 +45,7 @@ std::optional<int> Config::integer_if(const char* key, int least,
   const double number = value->is_number() ? value->get<double>() : NAN;
   if (!(number >= least && number <= most) || number != std::floor(number)) {
     refuse(fmt::format("{} must be an integer in [{}, {}], got {}", key, least,
-                       most, value->dump()));
+                       most, brief(*value)));
   }
   return int(number);
 }
@@ -59,7 +59,7 @@ std::optional<float> Config::real_if(const char* key) const {
   const Json* value = find(key);
   if (!value) return {};
   if (!value->is_number() || !std::isfinite(value->get<float>())) {
-    refuse(fmt::format("{} must be a number, got {}", key, value->dump()));
+    refuse(fmt::format("{} must be a number, got {}", key, brief(*value)));
   }
   return value->get<float>();
 }

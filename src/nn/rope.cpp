@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/str.h"
+
 namespace quern {
 namespace {
 
@@ -115,8 +117,8 @@ Rope::Rope(const Config& config, float theta, int rotary_dims,
       factor_ = float(scale_yarn(config, *scaling, theta, freqs));
     } else if (type != "default") {
       config.refuse(fmt::format(
-          "rope type '{}' is not supported (default, linear, llama3, yarn)",
-          type));
+          "rope type {} is not supported (default, linear, llama3, yarn)",
+          in_quotes(type)));
     }
   }
   std::vector<float> rounded(freqs.begin(), freqs.end());

@@ -22,12 +22,12 @@ Weights::Weights(TensorSet tensors, const Config& config)
   if (quantization_.is_object() && quantization_.contains("mode") &&
       quantization_["mode"] != "affine") {
     config.refuse(fmt::format("quantization mode {} is not supported (affine)",
-                              quantization_["mode"].dump()));
+                              brief(quantization_["mode"])));
   }
   if (quantization_.is_object() && quantization_.contains("quant_method")) {
     config.refuse(fmt::format(
         "quantization method {} is not supported (MLX affine)",
-        quantization_["quant_method"].dump()));
+        brief(quantization_["quant_method"])));
   }
 }
 
