@@ -36,7 +36,8 @@ mx::array part(const std::vector<float>& values, int width, int begin,
                    mx::float32);
 }
 
-// A row that is fed in chunks.
+// A row that is fed in chunks. Its planes grow as they must, a ring's up to
+// its full capacity.
 class Row {
  public:
   Row(const Tokens& tokens, AttendOptions options)
@@ -45,9 +46,8 @@ class Row {
   // The part of a call that takes `count` tokens at `begin`.
   AttendRow next(int begin, int count) const {
     const int need = qmm::round_up(std::max(done_ + count, 1), 64);
-    return {begin, count, done_,
-            options_.ring ? ring_capacity(options_.window)
-                          : std::max(need, capacity_),
+    const int most = options_.ring ? ring_capacity(options_.window) : need;
+    return {begin, count, done_, std::max(std::min(need, most), capacity_),
             planes_};
   }
   void took(const AttendRow& row, const mx::array& planes) {
@@ -276,16 +276,16 @@ TEST_P(Attend, ChunksAndThreadsDoNotMatter) {
 
 // Contexts of several splits, decoded.
 TEST_P(Attend, LongContexts) {
-  const KvShape kv{Number::f16, 1, 64};
-  const Tokens t(1700, 4, kv, 6);
+  const KvShape kv{Number::f16, 1, 24};
+  const Tokens t(1510, 2, kv, 6);
   for (int window : {0, 600}) {
     for (float soft_cap : {0.f, 3.f}) {
       const AttendOptions o = options_of(kv, window, false, soft_cap);
       SCOPED_TRACE(testing::Message() << "window " << window);
       const auto whole = Row(t, o).feed_all(t.count);
-      for (int at : {512, 1023, 1024, 1025, 1500, 1690}) {
-        Row row(t, o);
-        row.feed(at);
+      Row row(t, o);
+      for (int at : {512, 1023, 1024, 1025, 1500}) {
+        row.feed(at - row.done());
         for (int threads : {1, 3}) {
           set_threads(threads);
           Row branch = row;
@@ -301,50 +301,69 @@ TEST_P(Attend, LongContexts) {
 }
 
 // Rows of other lengths in one call, one of them with nothing to add.
-TEST_P(Attend, ARowDoesNotSeeItsCompany) {
-  const KvShape kv{Number::bf16, 2, 40};
-  const int lengths[] = {3, 600, 1, 129, 64, 40};
-  const int counts[] = {1, 1, 20, 300, 0, 1};
-  for (bool ring : {false, true}) {
-    const AttendOptions o = options_of(kv, ring ? 100 : 0, ring);
-    std::vector<Tokens> tokens;
-    for (int i = 0; i < 6; i++) {
-      tokens.emplace_back(lengths[i] + counts[i], 6, kv, 10 * i);
+class RaggedCall {
+ public:
+  static constexpr int kRows = 6;
+
+  explicit RaggedCall(const AttendOptions& o) {
+    for (int i = 0; i < kRows; i++) {
+      tokens_.push_back(
+          Tokens(kLengths[i] + kCounts[i], 6, o.kv, 10 * i));
     }
-    std::vector<Row> rows;
-    std::vector<AttendRow> call;
     std::vector<mx::array> q, k, v;
     int begin = 0;
-    for (int i = 0; i < 6; i++) {
-      const Tokens& t = tokens[i];
-      rows.emplace_back(t, o).feed(lengths[i]);
-      call.push_back(rows[i].next(begin, counts[i]));
-      begin += counts[i];
-      q.push_back(part(t.q, t.q_width(), lengths[i], t.count));
-      k.push_back(part(t.k, t.kv_width(), lengths[i], t.count));
-      v.push_back(part(t.v, t.kv_width(), lengths[i], t.count));
+    for (int i = 0; i < kRows; i++) {
+      const Tokens& t = tokens_[i];
+      Row row(t, o);
+      row.feed(kLengths[i]);
+      rows.push_back(row.next(begin, kCounts[i]));
+      begin += kCounts[i];
+      q.push_back(part(t.q, t.q_width(), kLengths[i], t.count));
+      k.push_back(part(t.k, t.kv_width(), kLengths[i], t.count));
+      v.push_back(part(t.v, t.kv_width(), kLengths[i], t.count));
     }
+    result = attend(mx::concatenate(q, 0), mx::concatenate(k, 0),
+                    mx::concatenate(v, 0), rows, o);
+  }
+
+  // Row i alone: its result, and itself with the planes.
+  std::pair<std::vector<float>, Row> alone(int i,
+                                           const AttendOptions& o) const {
+    Row row(tokens_[i], o);
+    row.feed(kLengths[i]);
+    auto out = row.feed(kCounts[i]);
+    return {std::move(out), row};
+  }
+
+  std::vector<AttendRow> rows;
+  Attended result{mx::array(0), {}};
+
+ private:
+  static constexpr int kLengths[] = {3, 600, 1, 129, 64, 40};
+  static constexpr int kCounts[] = {1, 1, 20, 300, 0, 1};
+  std::vector<Tokens> tokens_;
+};
+
+TEST_P(Attend, ARowDoesNotSeeItsCompany) {
+  const KvShape kv{Number::bf16, 2, 40};
+  for (bool ring : {false, true}) {
+    const AttendOptions o = options_of(kv, ring ? 100 : 0, ring);
     for (int threads : {1, 3}) {
       set_threads(threads);
-      const Attended together =
-          attend(mx::concatenate(q, 0), mx::concatenate(k, 0),
-                 mx::concatenate(v, 0), call, o);
-      const auto out = to_floats(together.out);
-      for (int i = 0; i < 6; i++) {
+      const RaggedCall call(o);
+      const auto out = to_floats(call.result.out);
+      for (int i = 0; i < RaggedCall::kRows; i++) {
         SCOPED_TRACE(testing::Message() << "row " << i << " ring " << ring);
-        EXPECT_EQ(together.planes[i].shape(), kv.planes(call[i].capacity));
-        if (counts[i] == 0) continue;
-        Row alone(tokens[i], o);
-        alone.feed(lengths[i]);
-        const auto y = alone.feed(counts[i]);
+        const auto [y, row] = call.alone(i, o);
+        EXPECT_TRUE(test::same_bits(&out[call.rows[i].begin * 6 * 40],
+                                    y.data(), y.size()));
+        const int from = ring ? std::max(0, row.done() - 100) : 0;
+        const mx::array& planes = call.result.planes[i];
+        EXPECT_EQ(planes.shape(), kv.planes(row.capacity()));
         EXPECT_TRUE(test::same_bits(
-            &out[call[i].begin * tokens[i].q_width()], y.data(), y.size()));
-        const int from = ring ? std::max(0, alone.done() - 100) : 0;
-        EXPECT_TRUE(test::same_bits(
-            to_floats(gather_kv(together.planes[i], o, call[i].capacity, from,
-                                alone.done())),
-            to_floats(gather_kv(alone.planes(), o, alone.capacity(), from,
-                                alone.done()))));
+            to_floats(gather_kv(planes, o, row.capacity(), from, row.done())),
+            to_floats(gather_kv(row.planes(), o, row.capacity(), from,
+                                row.done()))));
       }
     }
   }
@@ -375,10 +394,7 @@ TEST_P(Attend, NanStaysInItsRow) {
   const AttendOptions o = options_of(kv);
   const Tokens good(20, 2, kv, 3);
   Tokens bad(20, 2, kv, 4);
-  const float nan = std::nanf("");
-  for (auto* values : {&bad.q, &bad.k, &bad.v}) {
-    values->assign(values->size(), nan);
-  }
+  bad.q.assign(bad.q.size(), std::nanf(""));
   const Row rows[] = {Row(bad, o), Row(good, o), Row(bad, o)};
   const std::vector<AttendRow> call = {rows[0].next(0, 20), rows[1].next(20, 20),
                                        rows[2].next(40, 20)};
@@ -451,8 +467,16 @@ TEST(AttendErrors, SayWhatWasExpected) {
   EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({4, 128 * 16})}, append));
   EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({4, 64 * 16}, mx::float16)},
                       append));
-  EXPECT_TRUE(bad_row({0, 3, 0, 256, none}, ring));        // window + step
-  EXPECT_TRUE(bad_row({0, 3, 10, 384, mx::zeros({4, 320 * 16})}, ring));
+  EXPECT_FALSE(bad_row({0, 3, 64, 128, planes}, ring));    // grows
+  EXPECT_FALSE(bad_row({0, 3, 900, 320, mx::zeros({4, 320 * 16})}, ring));
+  EXPECT_TRUE(bad_row({0, 3, 320, 384, mx::zeros({4, 256 * 16})}, ring));
+  EXPECT_TRUE(bad_row({0, 3, 254, 256, mx::zeros({4, 256 * 16})}, ring));
+  for (int window : {-1, 0, kMostWindow + 1}) {
+    EXPECT_EQ(error({3, 64}, {3, 32}, fine,
+                    options_of({Number::f32, 2, 16}, window, true)),
+              fmt::format("[attend] the window must be in [1, {}] for a ring, "
+                          "got {}", kMostWindow, window));
+  }
 }
 
 }  // namespace

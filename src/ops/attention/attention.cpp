@@ -329,6 +329,24 @@ class AttendPrimitive final : public CpuPrimitive {
   std::vector<RowPlan> rows_;
 };
 
+bool fits(const AttendRow& row, int tokens, const AttendOptions& o) {
+  if (row.begin < 0 || row.count < 0 || row.start < 0 ||
+      int64_t(row.begin) + row.count > tokens || row.capacity % 64) {
+    return false;
+  }
+  if (int64_t(row.start) + row.count > row.capacity &&
+      !(o.ring && row.capacity >= ring_capacity(o.window))) {
+    return false;
+  }
+  const array& planes = row.planes;
+  if (planes.size() == 0) return row.start == 0;
+  const int held =
+      int(planes.size() / (size_t(2) * o.kv.kv_heads * o.kv.head_dim));
+  return planes.dtype() == o.kv.dtype() &&
+         planes.shape() == o.kv.planes(held) && held <= row.capacity &&
+         (held >= row.start || held == row.capacity);
+}
+
 void check(const array& q, const array& k, const array& v,
            std::span<const AttendRow> rows, const AttendOptions& o) {
   const KvShape& kv = o.kv;
@@ -346,12 +364,7 @@ void check(const array& q, const array& k, const array& v,
          kMostWindow, o.window);
   }
   for (const AttendRow& row : rows) {
-    const bool fits = int64_t(row.start) + row.count <= row.capacity ||
-                      (o.ring && row.capacity >= ring_capacity(o.window));
-    if (row.begin < 0 || row.count < 0 || row.start < 0 ||
-        row.begin + row.count > q.shape(0) || row.capacity % 64 || !fits ||
-        (row.planes.size() > 0 && row.planes.shape(0) != 2 * kv.kv_heads) ||
-        row.planes.size() > size_t(2) * kv.kv_heads * row.capacity * kv.head_dim) {
+    if (!fits(row, q.shape(0), o)) {
       fail("[attend] a row of tokens [{}, {}) at position {} does not fit "
            "planes of {} tokens", row.begin, row.begin + row.count, row.start,
            row.capacity);

@@ -13,8 +13,8 @@ namespace quern {
 // with room for `capacity` tokens (a multiple of 64),
 //   keys   [kv_heads, capacity / 16, D, 16]
 //   values [kv_heads, capacity, D]
-// one after the other, as [2 * kv_heads, capacity * D]. The token of position p is in slot p, or p modulo
-// capacity in a ring.
+// one after the other, as [2 * kv_heads, capacity * D]. The token of position p
+// is in slot p, or p modulo capacity in a ring.
 struct KvShape {
   qmm::Number number = qmm::Number::f16;
   int kv_heads = 0;

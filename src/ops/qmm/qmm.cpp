@@ -88,6 +88,7 @@ void check(const array& x, std::span<const Weight> weights,
     }
   }
   if (extras.residual && (weights.size() != 1 ||
+                          extras.residual->ndim() == 0 ||
                           extras.residual->shape(-1) != weights[0].n ||
                           extras.residual->size() / weights[0].n !=
                               x.size() / weights[0].k)) {

@@ -78,14 +78,15 @@ array rope_table(const array& positions_any, const array& inv_freq_any,
                 {positions, inv_freq}, std::move(run));
 }
 
-array rope(const array& x_any, const array& table, const RopeOptions& options,
-           mx::StreamOrDevice where) {
+array rope(const array& x_any, const array& table_any,
+           const RopeOptions& options, mx::StreamOrDevice where) {
   const mx::Stream s = stream_of(where);
   const array x = mx::astype(x_any, mx::float32, s);
+  const array table = mx::astype(table_any, mx::float32, s);
   const int D = options.head_dim;
-  if (x.ndim() != 2 || D < 2 || x.shape(1) % D || table.ndim() != 3 ||
-      table.shape(0) != x.shape(0) || table.shape(1) != 2 ||
-      2 * table.shape(2) > D) {
+  if (x.ndim() != 2 || D < 2 || x.shape(1) < D || x.shape(1) % D ||
+      table.ndim() != 3 || table.shape(0) != x.shape(0) ||
+      table.shape(1) != 2 || 2 * table.shape(2) > D) {
     fail("[rope] expected x [T, H * D] and a table [T, 2, R] with 2 R <= D");
   }
   if (options.norm && int(options.norm->size()) != D) {

@@ -44,8 +44,8 @@ inline F sub(F a, F b) { return vsubq_f32(a, b); }
 inline F mul(F a, F b) { return vmulq_f32(a, b); }
 inline F div(F a, F b) { return vdivq_f32(a, b); }
 inline F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
-inline F min(F a, F b) { return vminq_f32(a, b); }
-inline F max(F a, F b) { return vmaxq_f32(a, b); }
+inline F min(F a, F b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+inline F max(F a, F b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 inline F abs(F a) { return vabsq_f32(a); }
 inline F nearest(F a) { return vrndnq_f32(a); }
 inline F below(F a, F b, F yes, F no) {

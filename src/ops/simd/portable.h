@@ -119,9 +119,10 @@ inline float most(F a) {
   for (float v : a.v) m = v > m ? v : m;
   return m;
 }
-// x * 2^n for an integral n in [-126, 127].
+// x * 2^n for an integral n in [-126, 127]; NaN where x is.
 inline F scale_by_power(F x, F n) {
   return map([&](int i) {
+    if (x.v[i] != x.v[i]) return x.v[i];
     return x.v[i] * from_bits(uint32_t(int32_t(n.v[i]) + 127) << 23);
   });
 }
@@ -148,9 +149,12 @@ template <int n>
 inline I byte_of(Bytes x) {
   return map_int([&](int i) { return x.v[4 * i + n]; });
 }
-// W values rounded to nearest even and stored as int8.
+// W values of [-127, 127] rounded to nearest even and stored as int8; anything
+// for NaN.
 inline void store_i8(int8_t* p, F x) {
-  for (int i = 0; i < W; i++) p[i] = int8_t(std::nearbyint(x.v[i]));
+  for (int i = 0; i < W; i++) {
+    p[i] = x.v[i] == x.v[i] ? int8_t(std::nearbyint(x.v[i])) : 0;
+  }
 }
 
 inline Bytes load_bytes(const void* p) {
