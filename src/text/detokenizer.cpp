@@ -6,8 +6,8 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 struct Lead {
-  int length;          // bytes of the character; 0 if no character begins so
-  uint8_t low, high;   // the range of the second byte
+  int length;         // bytes of the character; 0 if no character begins so
+  uint8_t low, high;  // the range of the second byte
 };
 
 // Unicode table 3-7, well-formed UTF-8 byte sequences.

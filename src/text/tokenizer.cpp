@@ -11,9 +11,17 @@ namespace {
 // Names of tokens that end a turn or a text. A GGUF file names one eos token;
 // chat models end a turn with one of these as well.
 constexpr std::string_view kEndNames[] = {
-    "<|endoftext|>", "<|im_end|>",    "<|eot_id|>",  "<|end_of_text|>",
-    "<|end|>",       "<end_of_turn>", "<|eom_id|>",  "<|return|>",
-    "<EOT>",         "<|endofturn|>", "<|END_OF_TURN_TOKEN|>",
+    "<|endoftext|>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<|eom_id|>",
+    "<|return|>",
+    "<EOT>",
+    "<|endofturn|>",
+    "<|END_OF_TURN_TOKEN|>",
 };
 
 // A JSON file that need not be there: an empty object then.
@@ -82,13 +90,15 @@ Result<Tokenizer> Tokenizer::from_directory(const Path& directory) {
   if (!text) return text.failure();
   Json config = Json::object();
   // Where both name a token, tokenizer_config.json holds.
-  for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"}) {
+  for (const char* name :
+       {"special_tokens_map.json", "tokenizer_config.json"}) {
     auto part = optional_json(directory / name);
     if (!part) return part.failure();
     config.update(*part);
   }
   auto tokenizer = from_json(*text, config);
-  if (!tokenizer) return failure("{}: {}", directory.string(), tokenizer.reason());
+  if (!tokenizer)
+    return failure("{}: {}", directory.string(), tokenizer.reason());
   for (const char* name : {"generation_config.json", "config.json"}) {
     auto part = optional_json(directory / name);
     if (!part) return part.failure();

@@ -59,12 +59,17 @@ TEST(CaseC08, InvalidSequencesBecomeReplacements) {
     std::string_view bytes;
     int replacements;  // one for each maximal part
   } cases[] = {
-      {"\xC0\x80", 2},         {"\xC1\xBF", 2},
-      {"\xE0\x80\xAF", 3},     {"\xE0\x9F\xBF", 3},
-      {"\xF0\x80\x80\xAF", 4}, {"\xF0\x8F\xBF\xBF", 4},
-      {"\xED\xA0\x80", 3},     {"\xED\xBF\xBF", 3},
+      {"\xC0\x80", 2},
+      {"\xC1\xBF", 2},
+      {"\xE0\x80\xAF", 3},
+      {"\xE0\x9F\xBF", 3},
+      {"\xF0\x80\x80\xAF", 4},
+      {"\xF0\x8F\xBF\xBF", 4},
+      {"\xED\xA0\x80", 3},
+      {"\xED\xBF\xBF", 3},
       {"\xED\xA0\xBD\xED\xB9\x82", 6},
-      {"\xF4\x90\x80\x80", 4}, {"\xF5\x80\x80\x80", 4},
+      {"\xF4\x90\x80\x80", 4},
+      {"\xF5\x80\x80\x80", 4},
       {"\xF7\xBF\xBF\xBF", 4},
   };
   for (const auto& c : cases) {

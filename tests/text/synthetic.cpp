@@ -80,17 +80,23 @@ Tokenizer sentence_piece(bool prefix) {
 Tokenizer metaspace(std::string_view prepend_scheme) {
   Json vocab = Json::object();
   for (const auto& piece : pieces()) vocab[piece] = vocab.size();
-  const Json merges = {"\u2581 H",  "e l",      "l o",    "\u2581H el",
-                       "H el",      "\u2581Hel lo", "Hel lo", "\u2581 \u2581",
-                       "\u2581 A",  "\u2581 G"};
+  const Json merges = {"\u2581 H", "e l",          "l o",    "\u2581H el",
+                       "H el",     "\u2581Hel lo", "Hel lo", "\u2581 \u2581",
+                       "\u2581 A", "\u2581 G"};
   Json added = Json::array();
   for (int id = 0; id < 3; ++id) {
-    added.push_back({{"id", id}, {"content", pieces()[id]}, {"special", true},
-                     {"normalized", false}, {"single_word", false},
-                     {"lstrip", false}, {"rstrip", false}});
+    added.push_back({{"id", id},
+                     {"content", pieces()[id]},
+                     {"special", true},
+                     {"normalized", false},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false}});
   }
-  const Json space = {{"type", "Metaspace"}, {"replacement", "\u2581"},
-                      {"prepend_scheme", prepend_scheme}, {"split", false}};
+  const Json space = {{"type", "Metaspace"},
+                      {"replacement", "\u2581"},
+                      {"prepend_scheme", prepend_scheme},
+                      {"split", false}};
   Json decoders = {{{"type", "Replace"},
                     {"pattern", {{"String", "\u2581"}}},
                     {"content", " "}},
@@ -101,13 +107,19 @@ Tokenizer metaspace(std::string_view prepend_scheme) {
         {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   const Json json = {
-      {"version", "1.0"}, {"added_tokens", added}, {"pre_tokenizer", space},
+      {"version", "1.0"},
+      {"added_tokens", added},
+      {"pre_tokenizer", space},
       {"decoder", {{"type", "Sequence"}, {"decoders", decoders}}},
       {"model",
-       {{"type", "BPE"}, {"unk_token", "<unk>"}, {"fuse_unk", true},
-        {"byte_fallback", true}, {"vocab", vocab}, {"merges", merges}}}};
-  return Tokenizer::from_json(json.dump(), {{"bos_token", "<s>"},
-                                            {"eos_token", "</s>"}})
+       {{"type", "BPE"},
+        {"unk_token", "<unk>"},
+        {"fuse_unk", true},
+        {"byte_fallback", true},
+        {"vocab", vocab},
+        {"merges", merges}}}};
+  return Tokenizer::from_json(json.dump(),
+                              {{"bos_token", "<s>"}, {"eos_token", "</s>"}})
       .or_throw();
 }
 

@@ -51,8 +51,8 @@ TEST(CaseD05, LeadingSpaceIsKeptBesideThePrefix) {
 TEST(CaseD07, FalconPreTokenizerSequence) {
   // Merges would join "12345" and "--1" if no pre-tokenizer cut them.
   const std::vector<std::string_view> tokens = {
-      "a", "b",  "-",   "--", "\u0120", "1",    "2",     "3",
-      "4", "5",  "12",  "123", "45",    "34",   "12345", "\u01201", "--b"};
+      "a", "b",  "-",   "--", "\u0120", "1",     "2",       "3",  "4",
+      "5", "12", "123", "45", "34",     "12345", "\u01201", "--b"};
   const std::vector<std::string_view> merges = {
       "- -", "1 2", "12 3", "4 5", "3 4", "123 45", "\u0120 1", "-- b"};
   const auto t = Tokenizer::from_gguf({.model = "gpt2",
@@ -94,8 +94,8 @@ TEST(Tokenizer, TextNeverGivesControlTokens) {
   for (const auto& t :
        {synthetic::byte_level(), synthetic::sentence_piece(true),
         synthetic::metaspace("always")}) {
-    for (std::string text : {"<|im_start|>user<|end|>", "<s></s><s>",
-                             "<<s>s>", "<|end|><|end|>x"}) {
+    for (std::string text : {"<|im_start|>user<|end|>", "<s></s><s>", "<<s>s>",
+                             "<|end|><|end|>x"}) {
       const Ids ids = *t.encode(text, {.add_special = false});
       for (int32_t id : ids) EXPECT_FALSE(t.is_special(id)) << text;
       EXPECT_EQ(t.decode(ids), text);

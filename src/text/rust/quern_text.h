@@ -39,8 +39,8 @@ typedef struct {
   QtView model;
   QtView pre;
   const QtView* tokens;
-  const float* scores;       // one a token, or null
-  const int32_t* types;      // one a token, or null
+  const float* scores;   // one a token, or null
+  const int32_t* types;  // one a token, or null
   size_t token_count;
   const QtView* merges;
   size_t merge_count;
@@ -56,9 +56,9 @@ typedef struct {
   size_t count;
   const uint32_t* offsets;  // count + 1 offsets into bytes
   const uint8_t* bytes;
-  const uint8_t* special;   // 1 where a token is special
+  const uint8_t* special;  // 1 where a token is special
   int strip;
-  const int32_t* prefix;    // ids put before and after a text
+  const int32_t* prefix;  // ids put before and after a text
   size_t prefix_size;
   const int32_t* suffix;
   size_t suffix_size;
@@ -89,9 +89,11 @@ int32_t qt_tokenizer_id(const QtTokenizer* tokenizer, QtView token);
 
 QtTemplate* qt_template_new(QtView source, QtText* error);
 void qt_template_free(QtTemplate* tmpl);
-// `context` is a JSON object: the names that the template sees.
-int qt_template_render(const QtTemplate* tmpl, QtView context, QtText* text,
-                       QtText* error);
+// `context` is a JSON object: the names that the template sees. strftime_now
+// sees `now`, in seconds since 1970. `mark` is a code point that JSON output
+// leaves as it is even where it is to be ASCII; 0 for none.
+int qt_template_render(const QtTemplate* tmpl, QtView context, int64_t now,
+                       uint32_t mark, QtText* text, QtText* error);
 
 void qt_text_free(QtText text);
 void qt_ids_free(QtIds ids);

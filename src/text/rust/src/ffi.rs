@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::slice;
 
+use crate::template::Template;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{self, Vocabulary};
 
@@ -87,7 +88,11 @@ impl From<String> for QtText {
 impl From<Vec<i32>> for QtIds {
     fn from(ids: Vec<i32>) -> Self {
         let mut ids = ManuallyDrop::new(ids);
-        QtIds { data: ids.as_mut_ptr(), size: ids.len(), capacity: ids.capacity() }
+        QtIds {
+            data: ids.as_mut_ptr(),
+            size: ids.len(),
+            capacity: ids.capacity(),
+        }
     }
 }
 
@@ -114,8 +119,14 @@ unsafe fn guard<T>(error: *mut QtText, work: impl FnOnce() -> Outcome<T>) -> Opt
         Ok(Err(reason)) => reason.to_string(),
         Err(panic) => panic_text(panic),
     };
-    error.write(reason.into());
+    error.write(one_line(&reason).into());
     None
+}
+
+fn one_line(reason: &str) -> String {
+    const LONGEST: usize = 1000;
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    reason.chars().map(plain).take(LONGEST).collect()
 }
 
 /// As guard, for a value that goes to `out`: 1, or 0 if it fails.
@@ -244,7 +255,9 @@ pub unsafe extern "C" fn qt_tokenizer_encode_marked(
     ids: *mut QtIds,
     error: *mut QtText,
 ) -> i32 {
-    write(ids, error, || Ok(signed((*t).encode_marked(text.text()?, char_of(mark)?)?)))
+    write(ids, error, || {
+        Ok(signed((*t).encode_marked(text.text()?, char_of(mark)?)?))
+    })
 }
 
 #[no_mangle]
@@ -252,6 +265,31 @@ pub unsafe extern "C" fn qt_tokenizer_id(t: *const Tokenizer, token: QtView) -> 
     let find = || token.text().ok().and_then(|name| (*t).hf.token_to_id(name));
     let id = catch_unwind(AssertUnwindSafe(find)).ok().flatten();
     id.map_or(-1, |id| id as i32)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn qt_template_new(source: QtView, error: *mut QtText) -> *mut Template {
+    boxed(error, || Ok(Template::new(source.text()?)?))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn qt_template_free(template: *mut Template) {
+    drop(Box::from_raw(template));
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn qt_template_render(
+    template: *const Template,
+    context: QtView,
+    now: i64,
+    mark: u32,
+    text: *mut QtText,
+    error: *mut QtText,
+) -> i32 {
+    write(text, error, || {
+        let mark = char::from_u32(mark).filter(|&c| c != '\0');
+        Ok((*template).render(context.text()?, now, mark)?)
+    })
 }
 
 #[no_mangle]

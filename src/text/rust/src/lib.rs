@@ -3,5 +3,8 @@
 mod ffi;
 mod pieces;
 mod pre_tokenizer;
+mod python;
+mod rewrite;
+mod template;
 mod tokenizer;
 mod vocabulary;

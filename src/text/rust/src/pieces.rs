@@ -149,7 +149,10 @@ impl Pieces {
     pub fn with_capacity(tokens: usize) -> Self {
         let mut offsets = Vec::with_capacity(tokens + 1);
         offsets.push(0);
-        Pieces { offsets, bytes: Vec::with_capacity(tokens * 8) }
+        Pieces {
+            offsets,
+            bytes: Vec::with_capacity(tokens * 8),
+        }
     }
 
     pub fn push(&mut self, spelling: &Spelling, token: &str) {

@@ -73,14 +73,27 @@ const DEEPSEEK3: &str = concat!(
 
 const FAMILIES: &[Family] = &[
     Family {
-        names: &["default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "roberta-bpe"],
+        names: &[
+            "default",
+            "gpt-2",
+            "phi-2",
+            "mpt",
+            "olmo",
+            "jais",
+            "roberta-bpe",
+        ],
         steps: &[Gpt2],
         ignore_merges: false,
         add_bos: false,
     },
     Family {
         names: &[
-            "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone",
+            "smollm",
+            "starcoder",
+            "refact",
+            "command-r",
+            "codeshell",
+            "exaone",
             "minerva-7b",
         ],
         steps: &[EachDigit, Gpt2],
@@ -176,8 +189,10 @@ pub fn family(name: &str) -> Result<&'static Family, String> {
         .iter()
         .find(|f| f.names.contains(&name))
         .ok_or_else(|| {
-            let known: Vec<&str> =
-                FAMILIES.iter().flat_map(|f| f.names.iter().copied()).collect();
+            let known: Vec<&str> = FAMILIES
+                .iter()
+                .flat_map(|f| f.names.iter().copied())
+                .collect();
             format!(
                 "tokenizer.ggml.pre: '{name}' is not supported (there are {})",
                 known.join(", ")

@@ -3,8 +3,7 @@
 use ahash::AHashSet;
 use serde_json::Value;
 use tokenizers::{
-    Encoding, Model, NormalizerWrapper, OffsetType, PreTokenizedString,
-    PreTokenizer, Result, Token,
+    Encoding, Model, NormalizerWrapper, OffsetType, PreTokenizedString, PreTokenizer, Result, Token,
 };
 
 use crate::pieces::{Pieces, Spelling, Strip};
@@ -47,7 +46,14 @@ impl Tokenizer {
             }
         }
         let mut tokenizer = Tokenizer {
-            hf, pieces, special, strip, prefix, suffix, unk: None, names,
+            hf,
+            pieces,
+            special,
+            strip,
+            prefix,
+            suffix,
+            unk: None,
+            names,
         };
         tokenizer.unk = tokenizer.find_unk();
         tokenizer
@@ -90,8 +96,7 @@ impl Tokenizer {
     {
         let added = self.hf.get_added_vocabulary();
         let normalizer: Option<&NormalizerWrapper> = self.hf.get_normalizer();
-        let mut words: PreTokenizedString =
-            added.extract_and_normalize(normalizer, text);
+        let mut words: PreTokenizedString = added.extract_and_normalize(normalizer, text);
         if let Some(mark) = mark {
             words.normalize(|piece| {
                 piece.filter(|c| c != mark);
@@ -191,7 +196,10 @@ fn affixes(hf: &tokenizers::Tokenizer) -> Result<(Vec<i32>, Vec<i32>)> {
     let encoding = Encoding::from_tokens(vec![token], 0);
     let whole = hf.post_process(encoding, None, true)?;
     let ids = whole.get_ids();
-    let at = ids.iter().position(|&id| id == TEXT).ok_or("post_processor drops the text")?;
+    let at = ids
+        .iter()
+        .position(|&id| id == TEXT)
+        .ok_or("post_processor drops the text")?;
     let signed = |ids: &[u32]| ids.iter().map(|&id| id as i32).collect();
     Ok((signed(&ids[..at]), signed(&ids[at + 1..])))
 }
@@ -200,8 +208,7 @@ fn spelling_of(hf: &tokenizers::Tokenizer) -> Result<Spelling> {
     let decoder = serde_json::to_value(hf.get_decoder())?;
     let normalizer = serde_json::to_string(&hf.get_normalizer())?;
     let pre_tokenizer = serde_json::to_value(hf.get_pre_tokenizer())?;
-    let prefix_each = normalizer.contains(r#""type":"Prepend""#)
-        || prepends_always(&pre_tokenizer);
+    let prefix_each = normalizer.contains(r#""type":"Prepend""#) || prepends_always(&pre_tokenizer);
     Ok(Spelling::from_decoder(&decoder, prefix_each))
 }
 

@@ -66,7 +66,10 @@ fn byte_level(vocabulary: &Vocabulary) -> Result<Tokenizer> {
     let mut hf = tokenizers::Tokenizer::new(model);
     hf.with_pre_tokenizer(Some(family.pre_tokenizer()?));
     hf.with_decoder(Some(ByteLevel::default()));
-    let spelling = Spelling { byte_level: true, ..Spelling::plain() };
+    let spelling = Spelling {
+        byte_level: true,
+        ..Spelling::plain()
+    };
     finish(hf, vocabulary, &spelling, family.add_bos)
 }
 
@@ -134,7 +137,13 @@ fn merges_of_scores(
         match (defined(a), defined(b)) {
             (true, true) => std::cmp::Ordering::Equal,
             (false, false) => by_score(),
-            (first, _) => if first { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
+            (first, _) => {
+                if first {
+                    std::cmp::Ordering::Less
+                } else {
+                    std::cmp::Ordering::Greater
+                }
+            }
         }
     });
     let mut merges = Merges::with_capacity(2 * tokens.len());
@@ -150,7 +159,10 @@ fn merges_of_scores(
             }
         }
         for &(_, left, right) in pairs.iter().rev() {
-            merges.push((tokens[left as usize].to_owned(), tokens[right as usize].to_owned()));
+            merges.push((
+                tokens[left as usize].to_owned(),
+                tokens[right as usize].to_owned(),
+            ));
         }
     }
     merges
@@ -192,7 +204,10 @@ fn finish(
         }
     }
     let affix = |wanted: bool, id: Option<u32>| {
-        id.filter(|_| wanted).map(|id| id as i32).into_iter().collect()
+        id.filter(|_| wanted)
+            .map(|id| id as i32)
+            .into_iter()
+            .collect()
     };
     let prefix = affix(vocabulary.add_bos.unwrap_or(bos_by_default), vocabulary.bos);
     let suffix = affix(vocabulary.add_eos.unwrap_or(false), vocabulary.eos);

@@ -1,0 +1,158 @@
+#include "text/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace quern {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<std::string> render(std::string source, const Json& context) {
+  auto chat_template = ChatTemplate::compile(std::move(source));
+  if (!chat_template) return chat_template.failure();
+  return chat_template->render(context);
+}
+
+std::string text(std::string source, const char* context = "{}") {
+  return render(std::move(source), *parse_json(context, "context")).or_throw();
+}
+
+// Made by tools/make_template_goldens.py with transformers.
+TEST(CaseE12, TemplatesRenderAsInTransformers) {
+  setenv("TZ", "UTC", 1);
+  const auto file = read_text(QUERN_TEST_DIR "/goldens/text/templates.json");
+  const Json goldens = parse_json(*file, "templates.json").or_throw();
+  const RenderOptions options{.now = goldens["now"].get<int64_t>()};
+  for (const Json& golden : goldens["cases"]) {
+    SCOPED_TRACE(golden["name"].get<std::string>());
+    const auto source = golden["template"].get<std::string>();
+    auto compiled = ChatTemplate::compile(source);
+    auto out = compiled ? compiled->render(golden["context"], options)
+                        : Result<std::string>(compiled.failure());
+    if (golden.contains("error")) {
+      EXPECT_FALSE(out) << source << "\n-> " << *out;
+      continue;
+    }
+    ASSERT_TRUE(out) << source << "\n-> " << out.reason();
+    EXPECT_EQ(*out, golden["text"].get<std::string>()) << source;
+  }
+}
+
+TEST(CaseE01, ReversedSlicesAndSlicesOfNull) {
+  EXPECT_EQ(text("{% for m in [1,2,3][::-1] %}{{m}}{% endfor %}"), "321");
+  EXPECT_EQ(text("{{ m.content[:3] }}|", R"({"m": {"content": null}})"), "|");
+  EXPECT_EQ(text("{{ m['content'][1:] ~ 'x' }}", R"({"m": {}})"), "x");
+  EXPECT_EQ(text("{{ m.content[1:] }}", R"({"m": {"content": "abc"}})"), "bc");
+}
+
+// The part of the Qwen3 template that meets reasoning, calls and results.
+TEST(CaseE02, ToolCallsWithReasoning) {
+  const char* context = R"({"messages": [
+    {"role": "user", "content": "q"},
+    {"role": "assistant", "content": "", "reasoning_content": "r",
+     "tool_calls": [{"id": "1", "type": "function",
+       "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "ok"}]})";
+  EXPECT_EQ(text(R"({%- for message in messages %}
+{%- if message.role == "assistant" %}
+    {%- set reasoning_content = '' %}
+    {%- if message.reasoning_content is string %}
+        {%- set reasoning_content = message.reasoning_content %}
+    {%- endif %}
+    {{- '<think>\n' + reasoning_content.strip('\n') + '\n</think>\n\n' }}
+    {%- for tool_call in message.tool_calls %}
+        {%- if tool_call.function %}{% set tool_call = tool_call.function %}{% endif %}
+        {{- '{"name": "' ~ tool_call.name ~ '", "arguments": ' }}
+        {%- if tool_call.arguments is string %}{{ tool_call.arguments }}
+        {%- else %}{{ tool_call.arguments | tojson }}{% endif %}
+        {{- '}' }}
+    {%- endfor %}
+{%- else %}{{- '[' + message.role + ':' + message.content + ']' }}
+{%- endif %}
+{%- endfor %})",
+                 context),
+            "[user:q]<think>\nr\n</think>\n\n"
+            "{\"name\": \"f\", \"arguments\": {}}[tool:ok]");
+}
+
+TEST(CaseE04, GenerationBlocksRenderTheirBody) {
+  EXPECT_EQ(text("{% generation %}x{% endgeneration %}"), "x");
+  EXPECT_EQ(text("a {%- generation -%} x\n{%- endgeneration -%} b"), "axb");
+}
+
+TEST(CaseE05, FromJson) {
+  EXPECT_EQ(text("{% for k,v in (c.function.arguments|fromjson).items() %}"
+                 "{{k}}={{v}};{% endfor %}",
+                 R"({"c": {"function": {"arguments": "{\"a\":1}"}}})"),
+            "a=1;");
+}
+
+TEST(CaseE07, JsonOptionsAsPython) {
+  const char* context = R"({"t": {"b": ["é", 1.0], "a": null}})";
+  EXPECT_EQ(text("{{ t|tojson(ensure_ascii=False) }}", context),
+            R"({"b": ["é", 1.0], "a": null})");
+  EXPECT_EQ(text("{{ t|tojson(ensure_ascii=True) }}", context),
+            R"({"b": ["\u00e9", 1.0], "a": null})");
+  EXPECT_EQ(
+      text("{{ t|tojson(sort_keys=true,separators=(',',':')) }}", context),
+      R"({"a":null,"b":["é",1.0]})");
+  EXPECT_EQ(text("{{ t|tojson(indent=2) }}", context),
+            "{\n  \"b\": [\n    \"é\",\n    1.0\n  ],\n  \"a\": null\n}");
+  EXPECT_THAT(render("{{ t|tojson(no_such=1) }}", {{"t", 1}}).reason(),
+              HasSubstr("no_such"));
+}
+
+TEST(CaseE08, AFaultIsAReasonWithItsMessage) {
+  EXPECT_THAT(
+      render("{{ tool.function|tojson }}", {{"tool", Json::object()}}).reason(),
+      HasSubstr("undefined value is not JSON serializable"));
+  EXPECT_EQ(
+      render("a\n{{ raise_exception('roles must alternate') }}", Json::object())
+          .reason(),
+      "chat template: roles must alternate (line 2)");
+  EXPECT_THAT(render("{% if %}", Json::object()).reason(),
+              HasSubstr("syntax error"));
+}
+
+TEST(ChatTemplate, TimeAndMemoryAreBounded) {
+  for (const char* source :
+       {"{% for i in range(100000) %}{% for j in range(100000) %}"
+        "{% endfor %}{% endfor %}",
+        "{% set ns = namespace(a='x') %}{% for i in range(1000) %}"
+        "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
+        "{% set ns = namespace(a=[]) %}{% for i in range(99999) %}"
+        "{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}",
+        "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
+        "{{ 'x' * 100000000 * 100000000 }}", "{{ '%999999999d' % 1 }}"}) {
+    EXPECT_FALSE(render(source, Json::object())) << source;
+  }
+}
+
+TEST(ChatTemplates, NamedTemplates) {
+  const Path dir = Path(testing::TempDir()) / "quern_named_templates";
+  std::filesystem::create_directories(dir);
+  write_file(dir / "tokenizer_config.json",
+             R"({"chat_template": [{"name": "default", "template": "d"},
+                 {"name": "tool_use", "template": "t"}]})")
+      .or_throw();
+  const auto templates = ChatTemplates::from_directory(dir).or_throw();
+  EXPECT_EQ(*templates.select(false)->render(Json::object()), "d");
+  EXPECT_EQ(*templates.select(true)->render(Json::object()), "t");
+  write_file(dir / "chat_template.jinja", "j").or_throw();
+  EXPECT_EQ(
+      *ChatTemplates::from_directory(dir)->select(true)->render(Json::object()),
+      "j");
+  std::filesystem::remove_all(dir);
+}
+
+TEST(ChatTemplates, NoTemplateIsAReasonThatNamesTheFlag) {
+  const auto none = ChatTemplates::from_source("").or_throw();
+  EXPECT_TRUE(none.empty());
+  EXPECT_THAT(none.select(false).reason(), HasSubstr("--chat-template"));
+}
+
+}  // namespace
+}  // namespace quern
