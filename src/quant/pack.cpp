@@ -71,9 +71,11 @@ void fill_tiles(Weight& w, const Fill& fill) {
     for (int t = begin; t < end; t++) {
       uint8_t* tile = tiles + t * tile_bytes;
       const int rows = std::min(kTileRows, w.n - t * kTileRows);
-      if (rows < kTileRows || w.format.scale_bytes(w.k) % 128 ||
-          w.format.dense()) {
-        std::memset(tile, 0, tile_bytes);  // padding
+      // Padding: of N, of a dense K, of the scales to a whole line.
+      if (rows < kTileRows || w.format.dense()) {
+        std::memset(tile, 0, tile_bytes);
+      } else {
+        std::memset(tile + w.format.scale_bytes(w.k) - 64, 0, 64);
       }
       for (int row = 0; row < rows; row++) fill(row, t * kTileRows + row, tile);
     }

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "ops/support.h"
+#include "quant/gguf_blocks.h"
 #include "quant/pack.h"
 
 namespace quern {
@@ -94,6 +95,26 @@ INSTANTIATE_TEST_SUITE_P(
                     TensorType::Q3_K, TensorType::Q4_K, TensorType::Q5_K,
                     TensorType::Q6_K),
     [](const auto& info) { return std::string(type_info(info.param).name); });
+
+// Three blocks of zero bytes end in the middle of a 64-byte line of scales.
+TEST(PackWeight, PaddingIsZero) {
+  const std::vector<std::byte> zeros(16 * 3 * 210);
+  for (TensorType type : {TensorType::Q8_0, TensorType::Q6_K}) {
+    const int k = 3 * type_info(type).block;
+    const size_t bytes = tensor_bytes(type, {16, k}).or_throw();
+    const auto format = format_of(type);
+    {  // memory that was in use before
+      mx::array dirty = mx::full({int(format.bytes(16, k))}, 255, mx::uint8);
+      mx::eval(dirty);
+    }
+    const Weight w =
+        pack_weight({"w", type, {16, k}, {zeros.data(), bytes}, nullptr})
+            .or_throw();
+    const auto* tile = w.tiles.data<uint8_t>();
+    EXPECT_EQ(std::vector<uint8_t>(tile, tile + format.scale_bytes(k)),
+              std::vector<uint8_t>(format.scale_bytes(k)));
+  }
+}
 
 TEST(ToF32, PlainTypes) {
   for (TensorType type : {TensorType::F32, TensorType::F16, TensorType::BF16}) {
