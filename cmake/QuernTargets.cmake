@@ -31,9 +31,9 @@ function(quern_room name)
 endfunction()
 
 # quern_test(NAME SOURCES ... ROOMS ... LABEL unit): one gtest program, one
-# ctest entry a case.
+# ctest entry a case. FIXTURE names a ctest fixture that the cases need.
 function(quern_test name)
-  cmake_parse_arguments(T "" "LABEL" "SOURCES;ROOMS;ENV" ${ARGN})
+  cmake_parse_arguments(T "" "LABEL;FIXTURE" "SOURCES;ROOMS;ENV" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
   endif()
@@ -44,8 +44,12 @@ function(quern_test name)
                                         GTest::gtest_main)
   target_compile_definitions(
     ${name} PRIVATE QUERN_TEST_DIR="${PROJECT_SOURCE_DIR}/tests")
+  set(properties LABELS ${T_LABEL} TIMEOUT 900)
+  if(T_FIXTURE)
+    list(APPEND properties FIXTURES_REQUIRED ${T_FIXTURE})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${T_LABEL} TIMEOUT 900 ENVIRONMENT "${T_ENV}")
+    PROPERTIES ${properties} ENVIRONMENT "${T_ENV}")
 endfunction()
 
 # quern_fuzz(NAME SOURCES ... ROOMS ...): a libFuzzer program in the fuzz

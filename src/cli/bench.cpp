@@ -11,13 +11,13 @@
 namespace quern {
 namespace {
 
-constexpr int kMostTokens = 1 << 24;
+constexpr int kMostLength = 1 << 24;
 
 struct BenchOptions {
   std::optional<std::string> model;
   std::vector<int> prompt{512}, depth{0}, batch{1};
   std::vector<int> threads{0};  // 0 = all cores
-  int gen = 64, runs = 3, prefill_chunk = 512;
+  int gen = 64, runs = 3, prefill_chunk = kPrefillChunk;
   bool exact = false, synthetic_depth = false, json = false;
 
   size_t cases() const {
@@ -27,7 +27,6 @@ struct BenchOptions {
 
 // The cases of one number of threads.
 std::vector<BenchCase> cases_of(const BenchOptions& options) {
-  const RunOptions run{.exact = options.exact};
   std::vector<BenchCase> cases;
   for (int batch : options.batch) {
     for (int depth : options.depth) {
@@ -37,8 +36,8 @@ std::vector<BenchCase> cases_of(const BenchOptions& options) {
                          .depth = depth,
                          .batch = batch,
                          .synthetic_depth = options.synthetic_depth,
-                         .precision = run.precision(),
-                         .kv = run.kv(),
+                         .precision = options.exact ? Precision::exact
+                                                    : Precision::fast,
                          .prefill_chunk = options.prefill_chunk,
                          .runs = options.runs});
       }
@@ -135,11 +134,11 @@ void bench(const BenchOptions& options) {
 Action add_bench(CLI::App& app) {
   auto o = std::make_shared<BenchOptions>();
   add_model(app, o->model);
-  add_numbers(app, "--prompt", o->prompt, 1, kMostTokens,
+  add_numbers(app, "--prompt", o->prompt, 1, kMostLength,
               "Tokens of the prompt (default 512)");
-  add_number(app, "--gen", o->gen, 0, kMostTokens,
+  add_number(app, "--gen", o->gen, 0, kMostLength,
              "Tokens that each row decodes (default 64)");
-  add_numbers(app, "--depth", o->depth, 0, kMostTokens,
+  add_numbers(app, "--depth", o->depth, 0, kMostLength,
               "Tokens in the KV cache before the prompt (default 0); may pass "
               "the trained context");
   add_flag(app, "--depth-synthetic", o->synthetic_depth,
@@ -151,7 +150,8 @@ Action add_bench(CLI::App& app) {
   add_number(app, "--runs", o->runs, 1, 1000,
              "Runs of each case, of which the median counts (default 3)");
   add_number(app, "--prefill-chunk", o->prefill_chunk, 1, 65536,
-             "Tokens of the prompt fed at once (default 512)");
+             fmt::format("Tokens of the prompt fed at once (default {})",
+                         kPrefillChunk));
   add_flag(app, "--exact", o->exact, "Compute in f32 throughout");
   add_flag(app, "--json", o->json,
            "A list of a row for each combination of the lists above");

@@ -28,7 +28,7 @@ Cache& cache_of(Row& row, int layer) {
 }
 
 Row deep_row(const TextModel& model, const BenchCase& bench) {
-  Row row = model.make_row(bench.kv);
+  Row row = model.make_row(kv_number(bench.precision));
   if (bench.depth == 0) return row;
   if (bench.synthetic_depth) {
     for (int i = 0; i < row.layers(); i++) cache_of(row, i).fill(bench.depth);

@@ -14,7 +14,6 @@ struct BenchCase {
   int batch;   // rows that decode together
   bool synthetic_depth;  // made-up keys and values instead of a prefill
   Precision precision;
-  qmm::Number kv;
   int prefill_chunk;
   int runs;
 };

@@ -10,6 +10,8 @@ namespace quern {
 using Action = std::function<void()>;
 
 // Each declares its options on `app` and gives the action that uses them.
+Action add_chat(CLI::App& app);
+Action add_generate(CLI::App& app);
 Action add_tokenize(CLI::App& app);
 Action add_logits(CLI::App& app);
 Action add_perplexity(CLI::App& app);

@@ -26,8 +26,9 @@ void write_logits(const LogitsOptions& options) {
   std::vector<float> values;  // [T, V]
   values.reserve(size_t(count) * vocabulary);
   Progress progress("logits", count);
-  for_each_logits(*model, model->make_row(options.run.kv()), options.ids,
-                  options.run.precision(), options.run.prefill_chunk,
+  const Precision precision = options.run.precision();
+  for_each_logits(*model, model->make_row(kv_number(precision)), options.ids,
+                  precision, options.run.prefill_chunk,
                   [&](int first, int rows, std::span<const float> logits) {
                     values.insert(values.end(), logits.begin(), logits.end());
                     progress.update(first + rows);

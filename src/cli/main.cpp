@@ -21,6 +21,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"chat", "Talk with a model in the terminal", add_chat},
+    {"generate", "Continue a prompt", add_generate},
     {"tokenize", "Turn text into token ids", add_tokenize},
     {"logits", "Write a model's logits to a .npy file", add_logits},
     {"perplexity", "Measure how well a model predicts a text", add_perplexity},

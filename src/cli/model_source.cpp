@@ -37,8 +37,9 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   add_number(app, "--threads", options.threads, 1, kMostThreads,
              "Threads to compute with (default: all cores)");
   add_number(app, "--prefill-chunk", options.prefill_chunk, 1, 65536,
-             "Tokens of the prompt fed at once (default 512); changes no "
-             "result");
+             fmt::format("Tokens of the prompt fed at once (default {}); "
+                         "changes no result",
+                         kPrefillChunk));
 }
 
 void check_ids(const std::vector<int32_t>& ids, const TextModel& model) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/options.h"
+#include "engine/prefill.h"
 #include "models/model.h"
 #include "models/registry.h"
 #include "text/tokenizer.h"
@@ -33,13 +34,10 @@ struct RunOptions {
   std::optional<std::string> model;
   bool exact = false;
   int threads = 0;  // 0 = all cores
-  int prefill_chunk = 512;
+  int prefill_chunk = kPrefillChunk;
 
   Precision precision() const {
     return exact ? Precision::exact : Precision::fast;
-  }
-  qmm::Number kv() const {
-    return exact ? qmm::Number::f32 : qmm::Number::bf16;
   }
 };
 

@@ -28,6 +28,15 @@ CLI::Option* add_text(CLI::App& app, const std::string& names,
       app, names, [&text](const std::string& given) { text = given; }, help);
 }
 
+void add_stops(CLI::App& app, std::vector<std::string>& stops) {
+  const auto read = [&stops](const std::string& text) {
+    if (text.empty()) throw UsageError("--stop: expected text, got ''");
+    stops.push_back(text);
+  };
+  add_values(app, "--stop", read,
+             "Text that ends the answer before it; may be repeated");
+}
+
 void add_flag(CLI::App& app, const std::string& names, bool& flag,
               const std::string& help) {
   app.add_flag(names, flag, help);

@@ -33,6 +33,8 @@ CLI::Option* add_value(CLI::App& app, const std::string& names,
 CLI::Option* add_text(CLI::App& app, const std::string& names,
                       std::optional<std::string>& text,
                       const std::string& help);
+// --stop, which may be repeated and must not be empty.
+void add_stops(CLI::App& app, std::vector<std::string>& stops);
 void add_flag(CLI::App& app, const std::string& names, bool& flag,
               const std::string& help);
 
@@ -66,12 +68,13 @@ std::vector<T> parse_numbers(const std::string& name, std::string_view text,
 
 // `value` is a T or an optional one.
 template <class T, class Value>
-CLI::Option* add_number(CLI::App& app, const std::string& name, Value& value,
+CLI::Option* add_number(CLI::App& app, const std::string& names, Value& value,
                         T low, T high, const std::string& help) {
+  const std::string name = names.substr(0, names.find(','));
   auto read = [name, &value, low, high](const std::string& text) {
     value = parse_number(name, text, low, high);
   };
-  return add_value(app, name, read, help)
+  return add_value(app, names, read, help)
       ->type_name(std::is_integral_v<T> ? "N" : "X");
 }
 

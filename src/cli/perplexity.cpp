@@ -62,7 +62,7 @@ double total_surprise(const TextModel& model, const std::vector<int32_t>& ids,
   for (int begin = 0; begin < last; begin += size - 1) {
     const int end = std::min(begin + size, last + 1);
     for_each_logits(
-        model, model.make_row(run.kv()),
+        model, model.make_row(kv_number(run.precision())),
         {ids.begin() + begin, ids.begin() + end}, run.precision(),
         run.prefill_chunk,
         [&](int first, int count, std::span<const float> logits) {

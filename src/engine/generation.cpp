@@ -17,7 +17,7 @@ int most_tokens(const TextModel& model, int prompt, int asked) {
 }  // namespace
 
 Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
-                       GenerationOptions options)
+                       GenerationOptions options, std::optional<Row> past)
     : model_(model), options_(std::move(options)), prompt_(std::move(prompt)),
       prompt_tokens_(int(prompt_.size())),
       most_(most_tokens(model, prompt_tokens_, options_.max_tokens)),
@@ -26,6 +26,10 @@ Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
               uint64_t(prompt_tokens_)},
       batch_(model, options_.precision) {
   if (prompt_.empty()) fail("[generate] the prompt has no token");
+  if (decode_.row.length() >= prompt_tokens_) {
+    fail("[generate] the past holds {} tokens, the prompt {}",
+         decode_.row.length(), prompt_tokens_);
+  }
   validate(options_.sampling, model.facts().vocabulary).or_throw();
 }
 
@@ -38,15 +42,17 @@ std::optional<Sampled> Generation::next(const Progress& progress) {
   }
   if (!started_) {
     started_ = true;
+    prompt_.erase(prompt_.begin(), prompt_.begin() + decode_.row.length());
     Prefill prefill(model_, decode_.row, std::move(prompt_),
                     options_.precision, options_.prefill_chunk);
     while (prefill.total() - prefill.fed() > options_.prefill_chunk) {
       prefill.step();
-      if (progress) progress(prefill.fed(), prefill.total());
+      if (progress && !progress(prefill.fed(), prefill.total())) {
+        stop();
+        return {};
+      }
     }
-    auto first = batch_.add(decode_, prefill.finish());
-    if (progress) progress(prefill.total(), prefill.total());
-    return accept(std::move(first));
+    return accept(batch_.add(decode_, prefill.finish()));
   }
   if (batch_.under_way() == 0) batch_.issue();
   // One more token may be wanted: it is under way while this one is read.
@@ -71,6 +77,11 @@ std::optional<Sampled> Generation::accept(Result<Sampled> drawn) {
 void Generation::stop() {
   if (finish_ == Finish::running) finish_ = Finish::stop;
   while (batch_.under_way() > 0) batch_.read();
+}
+
+Row Generation::release() {
+  stop();
+  return std::move(decode_.row);
 }
 
 }  // namespace quern

@@ -23,13 +23,15 @@ enum class Finish { running, stop, length, failed };
 
 class Generation {
  public:
-  // Progress of the prompt: tokens fed, of how many.
-  using Progress = std::function<void(int fed, int total)>;
+  // Progress of the prompt: tokens fed, of how many. False ends the answer.
+  using Progress = std::function<bool(int fed, int total)>;
 
-  // The model must outlive it. Throws Error on an empty prompt or parameters
-  // that do not validate.
+  // The model must outlive it. `past` is a row that holds the prompt's first
+  // tokens, not all of them; without one the whole prompt is fed. Throws Error
+  // on an empty prompt, a past that is too long, or parameters that do not
+  // validate.
   Generation(const TextModel& model, std::vector<int32_t> prompt,
-             GenerationOptions options);
+             GenerationOptions options, std::optional<Row> past = {});
 
   // Feeds the prompt and draws the first token; then one token a call.
   // Nothing when the answer has ended: finish() says how. An end token is not
@@ -38,6 +40,10 @@ class Generation {
 
   // Ends the answer where it is (a stop string was seen).
   void stop();
+
+  // Ends the answer and gives up its row: it holds what was fed of the prompt
+  // and the answer, and perhaps the token after them.
+  Row release();
 
   Finish finish() const { return finish_; }
   const std::string& reason() const { return reason_; }  // of failed

@@ -1,0 +1,268 @@
+// Text, exactly: the scripted model (tools/scripted_model.py) answers "@name"
+// with the tokens that scripts.json lists under it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/temp_dir.h"
+#include "cli/run_command.h"
+
+namespace quern::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kModel = QUERN_SCRIPTED_MODEL;
+
+Done generate(std::vector<std::string> options) {
+  options.insert(options.begin(), {"generate", kModel});
+  return quern(options);
+}
+
+// The answer to a prompt, streamed and as JSON: both have the same text.
+Json answer(const std::string& prompt, std::vector<std::string> options = {}) {
+  options.push_back("--prompt=" + prompt);
+  const Done streamed = generate(options);
+  options.push_back("--json");
+  const Done whole = generate(options);
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(streamed.code, 0) << streamed.err;
+  const Json json = whole.json();
+  EXPECT_EQ(streamed.out, json["text"].get<std::string>() + "\n");
+  return json;
+}
+
+TEST(Generate, PlaysTheScript) {
+  const Json json = answer("Say @plain");
+  EXPECT_EQ(json["text"], "Good morning.");
+  EXPECT_EQ(json["ids"].size(), 3);
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["stop"], nullptr);
+  EXPECT_EQ(answer("@plain", {"--raw"})["text"], "Good morning.");
+  EXPECT_EQ(answer("@plain", {"--exact"})["text"], "Good morning.");
+}
+
+TEST(Generate, TakesTokenIds) {
+  const Json json = answer("@plain", {"--raw"});
+  std::string ids;
+  for (const Json& id : json["prompt_ids"]) ids += "," + id.dump();
+  EXPECT_EQ(generate({"--ids", ids.substr(1)}).out, "Good morning.\n");
+  const Done done = generate({"--ids", "1,100000"});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.err, HasSubstr("100000"));
+}
+
+TEST(Generate, ReadsThePromptFromStdin) {
+  EXPECT_EQ(quern({"generate", kModel, "--prompt", "-"}, {.text = "@plain"}).out,
+            "Good morning.\n");
+}
+
+TEST(Generate, StopsAtMaxTokens) {
+  const Json json = answer("@plain", {"--max-tokens", "2"});
+  EXPECT_EQ(json["text"], "Good morning");
+  EXPECT_EQ(json["ids"].size(), 2);
+  EXPECT_EQ(json["finish_reason"], "length");
+}
+
+struct StopCase {
+  const char *id, *prompt, *stop, *text;
+  bool found;
+};
+
+TEST(Generate, StopStrings) {
+  const StopCase cases[] = {
+      {"B-01", "@stop", "\nUser:", "Alpha", true},
+      {"B-04", "@alice", "Alice:", " Alice!x", false},
+      {"B-05", "@nl", "\n", "What?", true},
+      {"B-07", "@nl", "?\n", "What", true},
+  };
+  for (const StopCase& c : cases) {
+    SCOPED_TRACE(c.id);
+    const Json json = answer(c.prompt, {"--stop", c.stop, "--stop=zzz"});
+    EXPECT_EQ(json["text"], c.text);
+    EXPECT_EQ(json["stop"], c.found ? Json(c.stop) : Json(nullptr));
+    EXPECT_EQ(json["finish_reason"], "stop");
+  }
+}
+
+// C-01, C-02, C-07: characters come whole, what is none becomes one U+FFFD.
+TEST(Generate, SplitCharacters) {
+  EXPECT_EQ(answer("@emoji")["text"], "hi \U0001F642 bye");
+  EXPECT_EQ(answer("@emoji")["ids"].size(), 6);
+  EXPECT_EQ(answer("@cut")["text"], "cut \uFFFD space");
+  EXPECT_EQ(answer("@end")["text"], "last \uFFFD");
+  EXPECT_EQ(answer("@bad")["text"], "bad \uFFFD byte");
+}
+
+// D-10
+TEST(Generate, OnlyEscapeUnescapes) {
+  const auto ids = [](std::vector<std::string> options) {
+    return answer("a\\nb", std::move(options))["prompt_ids"];
+  };
+  const Json typed = ids({"--raw"}), escaped = ids({"--raw", "--escape"});
+  EXPECT_EQ(typed.size(), 4);  // byte tokens
+  EXPECT_EQ(escaped.size(), 3);
+  EXPECT_EQ(answer("a\nb", {"--raw"})["prompt_ids"], escaped);
+  EXPECT_EQ(answer("a\nb", {"--raw", "--escape"})["prompt_ids"], escaped);
+}
+
+TEST(Generate, ASeedGivesTheSameText) {
+  const auto text = [](const char* seed) {
+    return answer("@plain", {"--temp", "5", "--seed", seed, "--max-tokens",
+                             "40"})["ids"];
+  };
+  EXPECT_EQ(text("7"), text("7"));
+  EXPECT_NE(text("7"), text("8"));
+}
+
+//
+TEST(Generate, ABannedTokenNeverComes) {
+  const std::string second = answer("@plain")["ids"][1].dump();
+  const Json json =
+      answer("@plain", {"--logit-bias", second + "=-100", "--max-tokens=5"});
+  EXPECT_EQ(json["text"].get<std::string>().substr(0, 4), "Good");
+  for (const Json& id : json["ids"]) EXPECT_NE(id.dump(), second);
+}
+
+TEST(Generate, Logprobs) {
+  const Json json = answer("@plain", {"--logprobs", "2"});
+  ASSERT_EQ(json["logprobs"].size(), 3);
+  for (size_t i = 0; i < 3; i++) {
+    const Json& one = json["logprobs"][i];
+    EXPECT_EQ(one["id"], json["ids"][i]);
+    EXPECT_EQ(one["top"].size(), 2);
+    EXPECT_EQ(one["top"][0]["logprob"], one["logprob"]);
+    EXPECT_LE(one["logprob"], 0);
+  }
+  EXPECT_EQ(json["logprobs"][1]["token"], " morning");
+  EXPECT_FALSE(answer("@plain").contains("logprobs"));
+}
+
+TEST(Generate, APromptTooLongIsRefused) {
+  const std::string prompt(5000, 'a');  // byte tokens; the context is 4096
+  const Done done = generate({"--raw", "--prompt", prompt});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.err, HasSubstr("5000"));
+  EXPECT_THAT(done.err, HasSubstr("4096"));
+}
+
+TEST(Generate, BytesThatAreNoTextAreRefused) {
+  const Done done = generate({"--prompt", "\xc4\xe3"});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.err, HasSubstr("UTF-8"));
+}
+
+TEST(Generate, TheTemplateCanBeReplaced) {
+  const TempDir dir;
+  const Path file = dir.write("t.jinja", "{{ messages[-1].content }}");
+  EXPECT_EQ(answer("@plain", {"--chat-template", file})["prompt_ids"],
+            answer("@plain", {"--raw"})["prompt_ids"]);
+}
+
+TEST(Tokenize, OneListALine) {
+  const TempDir dir;
+  const Path file = dir.write("lines.txt", "ab\n\n@plain\r\nlast");
+  const Done done = quern({"tokenize", kModel, "--file", file});
+  EXPECT_EQ(done.code, 0) << done.err;
+  std::string want;
+  for (const char* line : {"ab", "", "@plain\r", "last"}) {
+    want += quern({"tokenize", kModel, "--json", "--text", line}).out;
+  }
+  EXPECT_EQ(done.out, want);
+}
+
+TEST(Tokenize, ABadLineIsNamed) {
+  const TempDir dir;
+  const Path file = dir.write("lines.txt", "ab\nb\xff\n");
+  const Done done = quern({"tokenize", kModel, "--file", file});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.err, HasSubstr("line 2"));
+}
+
+TEST(Tokenize, SpecialTokensAreTextUnlessAskedFor) {
+  const std::string text = "<|im_end|>";
+  EXPECT_EQ(quern({"tokenize", kModel, "--json", "--text", text}).json().size(),
+            text.size());  // byte tokens
+  EXPECT_EQ(quern({"tokenize", kModel, "--json", "--parse-special", "--text",
+                   text}).json().size(),
+            1);
+}
+
+TEST(Chat, AnswersEachLineOfAPipe) {
+  EXPECT_EQ(quern({"chat", kModel}, {.text = "@plain\n"}).out,
+            "Good morning.\n");
+  // After one turn of the assistant the model plays "@plain#1".
+  const Done done = quern({"chat", kModel}, {.text = "@plain\n\nand @plain"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(done.out, "Good morning.\nStill here?\n");
+  EXPECT_EQ(done.err, "");
+}
+
+TEST(Chat, Commands) {
+  EXPECT_EQ(
+      quern({"chat", kModel}, {.text = "@plain\n/reset\n@plain\n/exit\n@nl"})
+          .out,
+      "Good morning.\nGood morning.\n");
+  EXPECT_THAT(quern({"chat", kModel}, {.text = "/help\n"}).out,
+              HasSubstr("/reset"));
+  EXPECT_EQ(quern({"chat", kModel, "--stop= mor"}, {.text = "@plain"}).out,
+            "Good\n");
+}
+
+// What a terminal shows after each of some inputs.
+class Terminal {
+ public:
+  explicit Terminal(std::vector<const char*> argv) {
+    child_ = ::forkpty(&fd_, nullptr, nullptr, nullptr);
+    if (child_ == 0) {
+      argv.push_back(nullptr);
+      ::execv(QUERN_BINARY, const_cast<char**>(argv.data()));
+      ::_exit(127);
+    }
+  }
+  ~Terminal() { ::close(fd_); }
+
+  void type(std::string_view keys) {
+    ASSERT_EQ(::write(fd_, keys.data(), keys.size()), ssize_t(keys.size()));
+  }
+  // Reads until `text` was shown; false if the program ended before.
+  bool wait_for(const std::string& text) {
+    char bytes[512];
+    while (shown_.find(text) == shown_.npos) {
+      const ssize_t count = ::read(fd_, bytes, sizeof bytes);
+      if (count <= 0) return false;
+      shown_.append(bytes, count);
+    }
+    shown_.erase(0, shown_.find(text) + text.size());
+    return true;
+  }
+  int exit_code() {
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t child_;
+  int fd_ = -1;
+  std::string shown_;
+};
+
+TEST(Chat, CtrlCKeepsTheProgramAndCtrlDEndsIt) {
+  Terminal terminal({"quern", "chat", kModel});
+  ASSERT_TRUE(terminal.wait_for("> "));
+  terminal.type("never sent\x03");
+  ASSERT_TRUE(terminal.wait_for("> "));
+  terminal.type("@plain\n");
+  ASSERT_TRUE(terminal.wait_for("Good morning."));
+  ASSERT_TRUE(terminal.wait_for("tokens/s"));
+  ASSERT_TRUE(terminal.wait_for("> "));
+  terminal.type("\x04");
+  EXPECT_FALSE(terminal.wait_for("no more"));
+  EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace quern::test
