@@ -4,6 +4,7 @@ use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::slice;
+use std::sync::Once;
 
 use crate::template::Template;
 use crate::tokenizer::Tokenizer;
@@ -114,6 +115,8 @@ fn panic_text(panic: Box<dyn Any + Send>) -> String {
 
 /// Runs `work`; None, with `error` set, if it fails.
 unsafe fn guard<T>(error: *mut QtText, work: impl FnOnce() -> Outcome<T>) -> Option<T> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
     let reason = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => return Some(value),
         Ok(Err(reason)) => reason.to_string(),

@@ -41,7 +41,9 @@ impl Tokenizer {
         let mut names = SpecialNames::default();
         for (id, token) in hf.get_added_vocabulary().get_added_tokens_decoder() {
             if token.special {
-                special[*id as usize] = 1;
+                if let Some(flag) = special.get_mut(*id as usize) {
+                    *flag = 1;
+                }
                 names.insert(&token.content);
             }
         }
