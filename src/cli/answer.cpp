@@ -60,8 +60,8 @@ Answer run_answer(const TextSetup& setup, AnswerRequest request,
                   const std::function<bool()>& go_on) {
   check_ids(request.prompt, *setup.model);
   check_context(request.prompt, *setup.model);
-  const int fed = int(request.prompt.size()) -
-                  (request.past ? request.past->length() : 0);
+  const int fed =
+      int(request.prompt.size()) - (request.past ? request.past->length() : 0);
   request.options.end_ids = setup.tokenizer.end_ids();
   Generation generation(*setup.model, std::move(request.prompt),
                         std::move(request.options), std::move(request.past));
@@ -97,8 +97,13 @@ Answer run_answer(const TextSetup& setup, AnswerRequest request,
 
   std::optional<std::string> stop;
   if (stops.stopped()) stop = stops.matched();
-  return {std::move(text), std::move(tokens), generation.finish(),
-          std::move(stop), fed, first_s, watch.seconds() - first_s,
+  return {std::move(text),
+          std::move(tokens),
+          generation.finish(),
+          std::move(stop),
+          fed,
+          first_s,
+          watch.seconds() - first_s,
           generation.release()};
 }
 

@@ -34,8 +34,8 @@ struct AnswerRequest {
 
 struct Answer {
   std::string text;
-  std::vector<Sampled> tokens;  // without the end token
-  Finish finish;                // stop or length
+  std::vector<Sampled> tokens;      // without the end token
+  Finish finish;                    // stop or length
   std::optional<std::string> stop;  // the stop string that ended it
   int fed;          // tokens of the prompt that were not in the past
   double first_s;   // until the first token

@@ -31,15 +31,15 @@ std::vector<BenchCase> cases_of(const BenchOptions& options) {
   for (int batch : options.batch) {
     for (int depth : options.depth) {
       for (int prompt : options.prompt) {
-        cases.push_back({.prompt = prompt,
-                         .gen = options.gen,
-                         .depth = depth,
-                         .batch = batch,
-                         .synthetic_depth = options.synthetic_depth,
-                         .precision = options.exact ? Precision::exact
-                                                    : Precision::fast,
-                         .prefill_chunk = options.prefill_chunk,
-                         .runs = options.runs});
+        cases.push_back(
+            {.prompt = prompt,
+             .gen = options.gen,
+             .depth = depth,
+             .batch = batch,
+             .synthetic_depth = options.synthetic_depth,
+             .precision = options.exact ? Precision::exact : Precision::fast,
+             .prefill_chunk = options.prefill_chunk,
+             .runs = options.runs});
       }
     }
   }
@@ -76,14 +76,13 @@ Json row_of(const BenchCase& bench, const BenchResult& result) {
 
 void print_heading(const std::string& model, const TextModel& text_model,
                    double load_s) {
-  print(fmt::format("{}: {}, weights {:.1f} MB, loaded in {:.2f} s, {} "
-                    "kernels\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
-                    "{:>11} {:>6} {:>9} {:>8} {:>8}\n",
-                    model, text_model.facts().type,
-                    text_model.facts().weight_bytes / 1e6, load_s,
-                    kernels().name, "prompt", "depth", "batch", "threads",
-                    "gen", "prefill t/s", "+-", "decode t/s", "+-", "ttft ms",
-                    "KV MB", "peak MB"));
+  print(fmt::format(
+      "{}: {}, weights {:.1f} MB, loaded in {:.2f} s, {} "
+      "kernels\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
+      "{:>11} {:>6} {:>9} {:>8} {:>8}\n",
+      model, text_model.facts().type, text_model.facts().weight_bytes / 1e6,
+      load_s, kernels().name, "prompt", "depth", "batch", "threads", "gen",
+      "prefill t/s", "+-", "decode t/s", "+-", "ttft ms", "KV MB", "peak MB"));
 }
 
 void print_row(const BenchCase& bench, const BenchResult& result) {

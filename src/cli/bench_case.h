@@ -8,10 +8,10 @@
 namespace quern {
 
 struct BenchCase {
-  int prompt;  // tokens of the measured prefill
-  int gen;     // tokens decoded by each row after it
-  int depth;   // tokens in the KV cache before the prompt
-  int batch;   // rows that decode together
+  int prompt;            // tokens of the measured prefill
+  int gen;               // tokens decoded by each row after it
+  int depth;             // tokens in the KV cache before the prompt
+  int batch;             // rows that decode together
   bool synthetic_depth;  // made-up keys and values instead of a prefill
   Precision precision;
   int prefill_chunk;
@@ -27,7 +27,7 @@ struct BenchResult {
   Measured prefill_tps;  // of one row; the draw of the first token included
   Measured decode_tps;   // of all rows together
   Measured ttft_ms;      // of one row
-  size_t kv_bytes = 0;        // held at the end, by all rows
+  size_t kv_bytes = 0;   // held at the end, by all rows
   size_t bytes_per_step = 0;  // weights and KV read by a decode step, half way
 };
 

@@ -39,9 +39,8 @@ struct Past {
 std::optional<Row> row_for(std::optional<Past> past,
                            const std::vector<int32_t>& prompt) {
   if (!past) return {};
-  const auto [end, in_prompt] =
-      std::mismatch(past->ids.begin(), past->ids.end(), prompt.begin(),
-                    prompt.end() - 1);
+  const auto [end, in_prompt] = std::mismatch(
+      past->ids.begin(), past->ids.end(), prompt.begin(), prompt.end() - 1);
   const int common = int(end - past->ids.begin());
   if (!past->row.trim(past->row.length() - common)) return {};
   return std::move(past->row);
@@ -52,12 +51,13 @@ class Chat {
   explicit Chat(const ChatOptions& options)
       : options_(options),
         setup_(load_text_setup(options.run, options.chat_template)),
-        sampling_(sampling_params(options.sampling, setup_.path,
-                                  setup_.tokenizer)) {
+        sampling_(
+            sampling_params(options.sampling, setup_.path, setup_.tokenizer)) {
     if (setup_.templates.empty()) {
-      fail("{} has no chat template: give one with --chat-template, or "
-           "continue text with 'quern generate --raw'",
-           setup_.path.filename().string());
+      fail(
+          "{} has no chat template: give one with --chat-template, or "
+          "continue text with 'quern generate --raw'",
+          setup_.path.filename().string());
     }
     reset();
   }
@@ -131,8 +131,8 @@ class Chat {
         .stops = options_.stops,
         .past = row_for(std::exchange(past_, {}), prompt)};
     interrupts_.forget();
-    Answer answer = run_answer(
-        setup_, std::move(request), print, [&] { return !interrupts_.seen(); });
+    Answer answer = run_answer(setup_, std::move(request), print,
+                               [&] { return !interrupts_.seen(); });
     interrupts_.forget();
     print("\n");
     show_speed(answer);
@@ -150,9 +150,10 @@ class Chat {
 
   void show_speed(const Answer& answer) const {
     if (!is_terminal(STDERR_FILENO) || !answer.decode_tps()) return;
-    fmt::print(stderr,
-               "\033[2m{} tokens, {:.1f} tokens/s, first after {:.2f} s\033[0m\n",
-               answer.tokens.size(), *answer.decode_tps(), answer.first_s);
+    fmt::print(
+        stderr,
+        "\033[2m{} tokens, {:.1f} tokens/s, first after {:.2f} s\033[0m\n",
+        answer.tokens.size(), *answer.decode_tps(), answer.first_s);
   }
 
   const ChatOptions& options_;

@@ -16,9 +16,10 @@ Result<std::string> unescape(std::string_view text) {
     const size_t which =
         escape.size() == 2 ? kLetters.find(escape[1]) : kLetters.npos;
     if (which == kLetters.npos) {
-      return failure("{} is no escape: expected \\n, \\t, \\r, \\\\, \\' or "
-                     "\\\"",
-                     in_quotes(escape));
+      return failure(
+          "{} is no escape: expected \\n, \\t, \\r, \\\\, \\' or "
+          "\\\"",
+          in_quotes(escape));
     }
     out += kMeanings[which];
     i++;

@@ -51,13 +51,15 @@ std::vector<int32_t> prompt_ids(const GenerateOptions& options,
   if (!options.prompt) return options.ids;
   if (options.raw) return raw_ids(setup.tokenizer, text).or_throw();
   if (setup.templates.empty()) {
-    fail("{} has no chat template: give one with --chat-template, or continue "
-         "the bare prompt with --raw",
-         setup.path.filename().string());
+    fail(
+        "{} has no chat template: give one with --chat-template, or continue "
+        "the bare prompt with --raw",
+        setup.path.filename().string());
   }
   ChatInput input;
   if (options.system) {
-    input.messages.push_back({{"role", "system"}, {"content", *options.system}});
+    input.messages.push_back(
+        {{"role", "system"}, {"content", *options.system}});
   }
   input.messages.push_back({{"role", "user"}, {"content", text}});
   return chat_ids(setup.tokenizer, setup.templates, input).or_throw();
@@ -145,8 +147,7 @@ Action add_generate(CLI::App& app) {
              "The answer's longest length (default: what the context leaves)");
   add_stops(app, o->stops);
   add_sampling_options(app, o->sampling);
-  add_number(app, "--logprobs", o->sampling.others.logprobs, 0,
-             kMaxTopLogprobs,
+  add_number(app, "--logprobs", o->sampling.others.logprobs, 0, kMaxTopLogprobs,
              "With --json: each token's log-probability, and those of the N "
              "most likely ones");
   add_flag(app, "--json", o->json,

@@ -41,20 +41,22 @@ const Command* find_command(std::string_view name) {
 
 const Command& get_command(std::string_view name) {
   if (const Command* command = find_command(name)) return *command;
-  throw UsageError(fmt::format("there is no command {} ('quern help' lists them)",
-                               in_quotes(name)));
+  throw UsageError(fmt::format(
+      "there is no command {} ('quern help' lists them)", in_quotes(name)));
 }
 
 std::string overview() {
-  std::string text = "quern runs language models on this machine.\n\n"
-                     "usage: quern COMMAND [options]\n\n";
+  std::string text =
+      "quern runs language models on this machine.\n\n"
+      "usage: quern COMMAND [options]\n\n";
   for (const Command& command : kCommands) {
     text += fmt::format("  {:<12}{}\n", command.name, command.summary);
   }
   text += fmt::format("  {:<12}{}\n", "help", "Show the options of a command");
-  text += "\nMODEL is a directory, a .gguf file, or the id (or a part of it) of "
-          "a model that\n'quern models' lists; without one it is the small "
-          "default model.\n";
+  text +=
+      "\nMODEL is a directory, a .gguf file, or the id (or a part of it) of "
+      "a model that\n'quern models' lists; without one it is the small "
+      "default model.\n";
   return text;
 }
 

@@ -19,8 +19,7 @@ void list_as_json(const std::vector<LocalModel>& models) {
   print_json(list);
 }
 
-void list_as_text(const std::vector<LocalModel>& models,
-                  const Places& places) {
+void list_as_text(const std::vector<LocalModel>& models, const Places& places) {
   if (models.empty()) {
     print(fmt::format("no models in {} or {}\n", places.models.string(),
                       places.hub_cache.string()));

@@ -45,10 +45,10 @@ T parse_number(const std::string& name, std::string_view text, T low, T high) {
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || at != end || !(value >= low && value <= high)) {
-    throw UsageError(fmt::format("{}: expected {} from {} to {}, got {}", name,
-                                 std::is_integral_v<T> ? "a whole number"
-                                                       : "a number",
-                                 low, high, in_quotes(text)));
+    throw UsageError(
+        fmt::format("{}: expected {} from {} to {}, got {}", name,
+                    std::is_integral_v<T> ? "a whole number" : "a number", low,
+                    high, in_quotes(text)));
   }
   return value;
 }

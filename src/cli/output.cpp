@@ -34,11 +34,15 @@ void print_error(std::string_view reason) {
   write_stderr(fmt::format("quern: {}\n", reason));
 }
 
-bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return ::isatty(fd) == 1;
+}
 
 Progress::Progress(std::string label, int total)
-    : label_(std::move(label)), total_(total),
-      terminal_(is_terminal(STDERR_FILENO)), next_s_(terminal_ ? 1 : 10) {
+    : label_(std::move(label)),
+      total_(total),
+      terminal_(is_terminal(STDERR_FILENO)),
+      next_s_(terminal_ ? 1 : 10) {
   if (terminal_ && total_ == 0) draw(label_ + " ...");
 }
 
@@ -50,9 +54,8 @@ void Progress::update(int done) {
   const double now = watch_.seconds();
   if (now < next_s_ || total_ == 0) return;
   next_s_ = now + (terminal_ ? 0.1 : 10);
-  const std::string text =
-      fmt::format("{}: {} of {} ({:.0f} %)", label_, done, total_,
-                  100.0 * done / total_);
+  const std::string text = fmt::format("{}: {} of {} ({:.0f} %)", label_, done,
+                                       total_, 100.0 * done / total_);
   if (terminal_) {
     draw(text);
   } else {

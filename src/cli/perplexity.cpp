@@ -46,8 +46,7 @@ std::vector<int32_t> text_ids(const PerplexityOptions& options,
     ids->resize(options.tokens);
   }
   if (ids->size() < 2) {
-    fail("{} has {} tokens, at least 2 are needed", *options.file,
-         ids->size());
+    fail("{} has {} tokens, at least 2 are needed", *options.file, ids->size());
   }
   return std::move(ids).value();
 }
@@ -61,20 +60,20 @@ double total_surprise(const TextModel& model, const std::vector<int32_t>& ids,
   Progress progress("perplexity", last);
   for (int begin = 0; begin < last; begin += size - 1) {
     const int end = std::min(begin + size, last + 1);
-    for_each_logits(
-        model, model.make_row(kv_number(run.precision())),
-        {ids.begin() + begin, ids.begin() + end}, run.precision(),
-        run.prefill_chunk,
-        [&](int first, int count, std::span<const float> logits) {
-          const size_t vocabulary = logits.size() / count;
-          thread_pool().run(count, [&](int i) {
-            const int next = begin + first + i + 1;
-            if (next >= end) return;
-            surprises[next] = surprise(
-                logits.subspan(i * vocabulary, vocabulary), ids[next]);
-          });
-          progress.update(std::min(begin + first + count, last));
-        });
+    for_each_logits(model, model.make_row(kv_number(run.precision())),
+                    {ids.begin() + begin, ids.begin() + end}, run.precision(),
+                    run.prefill_chunk,
+                    [&](int first, int count, std::span<const float> logits) {
+                      const size_t vocabulary = logits.size() / count;
+                      thread_pool().run(count, [&](int i) {
+                        const int next = begin + first + i + 1;
+                        if (next >= end) return;
+                        surprises[next] =
+                            surprise(logits.subspan(i * vocabulary, vocabulary),
+                                     ids[next]);
+                      });
+                      progress.update(std::min(begin + first + count, last));
+                    });
   }
   double sum = 0;
   for (double s : surprises) sum += s;
@@ -102,9 +101,10 @@ void measure_perplexity(const PerplexityOptions& options) {
                        {"exact", options.run.exact},
                        {"seconds", seconds}});
   }
-  print(fmt::format("perplexity {:.4f} (mean nll {:.5f}) over {} tokens, "
-                    "context {}, {:.1f} s\n",
-                    perplexity, nll, predicted, context, seconds));
+  print(
+      fmt::format("perplexity {:.4f} (mean nll {:.5f}) over {} tokens, "
+                  "context {}, {:.1f} s\n",
+                  perplexity, nll, predicted, context, seconds));
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& o) {
                  INT32_MAX, "Of the last N tokens (default 20); 0: all"),
       add_number(app, "--presence-penalty", p.presence_penalty, -100.f, 100.f,
                  "Taken off each token of the last 20"),
-      add_number(app, "--frequency-penalty", p.frequency_penalty, -100.f,
-                 100.f, "Taken off for each time it is there"),
+      add_number(app, "--frequency-penalty", p.frequency_penalty, -100.f, 100.f,
+                 "Taken off for each time it is there"),
       add_values(
           app, "--logit-bias",
           [&p](const std::string& text) { read_bias(text, p.logit_bias); },
@@ -101,9 +101,9 @@ SamplingParams sampling_params(const SamplingOptions& options,
     return given ? *given : config.number(name).value_or(otherwise);
   };
   SamplingParams params = options.others;
-  params.temperature =
-      options.temperature ? *options.temperature
-                          : config.temperature().value_or(params.temperature);
+  params.temperature = options.temperature
+                           ? *options.temperature
+                           : config.temperature().value_or(params.temperature);
   params.top_p = choose(options.top_p, "top_p", params.top_p);
   params.min_p = choose(options.min_p, "min_p", params.min_p);
   params.repetition_penalty =

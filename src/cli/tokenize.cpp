@@ -20,8 +20,7 @@ struct TokenizeOptions {
 void print_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::string text;
   for (int32_t id : ids) {
-    text += fmt::format("{:>8} {}\n", id,
-                        in_quotes(tokenizer.token_bytes(id)));
+    text += fmt::format("{:>8} {}\n", id, in_quotes(tokenizer.token_bytes(id)));
   }
   print(text);
 }

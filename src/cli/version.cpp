@@ -37,10 +37,11 @@ void print_version(bool as_json) {
                        {"threads", threads},
                        {"compiler", kCompiler}});
   }
-  print(fmt::format("quern {}\nMLX {}\nkernels: {} (of {})\nthreads: {}\n"
-                    "compiler: {}\n",
-                    QUERN_VERSION, mlx, kernels().name,
-                    fmt::join(available, ", "), threads, kCompiler));
+  print(
+      fmt::format("quern {}\nMLX {}\nkernels: {} (of {})\nthreads: {}\n"
+                  "compiler: {}\n",
+                  QUERN_VERSION, mlx, kernels().name,
+                  fmt::join(available, ", "), threads, kCompiler));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
     : model_(model), options_(std::move(options)), prompt_(std::move(prompt)),
       prompt_tokens_(int(prompt_.size())),
       most_(most_tokens(model, prompt_tokens_, options_.max_tokens)),
-      decode_{model.make_row(kv_number(options_.precision)),
+      decode_{past ? std::move(*past)
+                   : model.make_row(kv_number(options_.precision)),
               SamplerRow(options_.sampling, model.facts().vocabulary, prompt_),
               uint64_t(prompt_tokens_)},
       batch_(model, options_.precision) {

@@ -31,7 +31,7 @@ TEST(Options, HelpNamesEveryCommand) {
     EXPECT_EQ(done.code, 0);
     EXPECT_EQ(done.err, "");
     for (const char* command : kCommands) {
-      EXPECT_THAT(done.out, HasSubstr(std::string("\n  ") + command + " "));
+      EXPECT_THAT(done.out, HasSubstr(fmt::format("\n  {} ", command)));
     }
   }
 }
@@ -40,7 +40,7 @@ TEST(Options, EveryCommandHasHelp) {
   for (const char* command : kCommands) {
     const Done done = quern({"help", command});
     EXPECT_EQ(done.code, 0);
-    EXPECT_THAT(done.out, HasSubstr(std::string("quern ") + command));
+    EXPECT_THAT(done.out, HasSubstr(fmt::format("quern {}", command)));
     EXPECT_EQ(quern({command, "--help"}).out, done.out);
   }
 }
@@ -64,20 +64,30 @@ TEST(Options, NumbersAreReadStrictly) {
                    2, "--temp: expected a number from 0 to 5, got");
   }
   const std::pair<const char*, const char*> faults[] = {
-      {"--top-p", "1.01"},         {"--top-k", "-2"},
-      {"--min-p", "2"},            {"--xtc-probability", "-1"},
-      {"--xtc-threshold", "0.6"},  {"--repetition-penalty", "0"},
-      {"--presence-penalty", "x"}, {"--frequency-penalty", "101"},
-      {"--logit-bias", "7"},       {"--logit-bias", "7=2000"},
-      {"--logit-bias", "x=1"},     {"--seed", "-1"},
-      {"--seed", "1.5"},           {"--logprobs", "21"},
-      {"--max-tokens", "0"},       {"--threads", "1025"},
-      {"--prefill-chunk", "0"},    {"--ids", "1,,2"},
-      {"--ids", "1,2,"},           {"--ids", "99999999999"},
+      {"--top-p", "1.01"},
+      {"--top-k", "-2"},
+      {"--min-p", "2"},
+      {"--xtc-probability", "-1"},
+      {"--xtc-threshold", "0.6"},
+      {"--repetition-penalty", "0"},
+      {"--presence-penalty", "x"},
+      {"--frequency-penalty", "101"},
+      {"--logit-bias", "7"},
+      {"--logit-bias", "7=2000"},
+      {"--logit-bias", "x=1"},
+      {"--seed", "-1"},
+      {"--seed", "1.5"},
+      {"--logprobs", "21"},
+      {"--max-tokens", "0"},
+      {"--threads", "1025"},
+      {"--prefill-chunk", "0"},
+      {"--ids", "1,,2"},
+      {"--ids", "1,2,"},
+      {"--ids", "99999999999"},
       {"--stop", ""}};
   for (auto [name, value] : faults) {
     expect_refused(quern({"generate", "m", "--prompt", "a", name, value}), 2,
-                   std::string(name) + ": expected");
+                   fmt::format("{}: expected", name));
   }
 }
 
@@ -99,9 +109,8 @@ TEST(Options, ValuesAreNeededOnce) {
   expect_refused(quern({"tokenize", "m", "--text", "a", "--file", "b"}), 2,
                  "--text");
   expect_refused(quern({"generate", "m"}), 2, "--prompt");
-  expect_refused(
-      quern({"generate", "m", "--prompt=a", "--raw", "--system=b"}), 2,
-      "--system");
+  expect_refused(quern({"generate", "m", "--prompt=a", "--raw", "--system=b"}),
+                 2, "--system");
 }
 
 // D-10: a typed backslash stays one unless --escape is given.
@@ -114,9 +123,8 @@ TEST(Options, UnknownEscapesAreRefused) {
 
 TEST(Options, MissingModelsAreNamed) {
   const TempDir empty;
-  const CommandInput nowhere{
-      .environment = {{"QUERN_MODELS", empty.path()},
-                      {"HF_HUB_CACHE", empty.path()}}};
+  const CommandInput nowhere{.environment = {{"QUERN_MODELS", empty.path()},
+                                             {"HF_HUB_CACHE", empty.path()}}};
   for (const char* command : {"tokenize", "generate", "chat"}) {
     std::vector<std::string> arguments{command, "no/such-model"};
     if (command[0] == 't') arguments.push_back("--text=a");
@@ -137,8 +145,8 @@ TEST(Version, SaysWhatRuns) {
 }
 
 TEST(Version, TheIsaCanBeForced) {
-  const Done done =
-      quern({"version", "--json"}, {.environment = {{"QUERN_ISA", "portable"}}});
+  const Done done = quern({"version", "--json"},
+                          {.environment = {{"QUERN_ISA", "portable"}}});
   EXPECT_EQ(done.json()["isa"], "portable");
   expect_refused(quern({"version"}, {.environment = {{"QUERN_ISA", "sse"}}}), 1,
                  "QUERN_ISA=sse");

@@ -17,7 +17,7 @@ struct Done {
 };
 
 struct CommandInput {
-  std::string text = {};                               // of stdin
+  std::string text = {};                                // of stdin
   std::map<std::string, std::string> environment = {};  // added to ours
 };
 

@@ -55,8 +55,9 @@ TEST(Generate, TakesTokenIds) {
 }
 
 TEST(Generate, ReadsThePromptFromStdin) {
-  EXPECT_EQ(quern({"generate", kModel, "--prompt", "-"}, {.text = "@plain"}).out,
-            "Good morning.\n");
+  EXPECT_EQ(
+      quern({"generate", kModel, "--prompt", "-"}, {.text = "@plain"}).out,
+      "Good morning.\n");
 }
 
 TEST(Generate, StopsAtMaxTokens) {
@@ -110,8 +111,8 @@ TEST(Generate, OnlyEscapeUnescapes) {
 
 TEST(Generate, ASeedGivesTheSameText) {
   const auto text = [](const char* seed) {
-    return answer("@plain", {"--temp", "5", "--seed", seed, "--max-tokens",
-                             "40"})["ids"];
+    return answer("@plain",
+                  {"--temp", "5", "--seed", seed, "--max-tokens", "40"})["ids"];
   };
   EXPECT_EQ(text("7"), text("7"));
   EXPECT_NE(text("7"), text("8"));
@@ -185,9 +186,11 @@ TEST(Tokenize, SpecialTokensAreTextUnlessAskedFor) {
   const std::string text = "<|im_end|>";
   EXPECT_EQ(quern({"tokenize", kModel, "--json", "--text", text}).json().size(),
             text.size());  // byte tokens
-  EXPECT_EQ(quern({"tokenize", kModel, "--json", "--parse-special", "--text",
-                   text}).json().size(),
-            1);
+  EXPECT_EQ(
+      quern({"tokenize", kModel, "--json", "--parse-special", "--text", text})
+          .json()
+          .size(),
+      1);
 }
 
 TEST(Chat, AnswersEachLineOfAPipe) {

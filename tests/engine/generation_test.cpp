@@ -132,6 +132,46 @@ TEST(Generation, EndsAtItsLengthAndAtTheContexts) {
   EXPECT_EQ(generate(*model, {.max_tokens = 50}, 8190).size(), 2u);
 }
 
+// A row given up by one answer, cut to what the next prompt shares with it.
+TEST(Generation, GoesOnFromAPast) {
+  for (const char* type : {"llama", "gemma3_text"}) {
+    const auto model = tiny_model(type);
+    const auto prompt = random_ids(60, model->facts().vocabulary, 3);
+    auto first = prompt;
+    first.resize(40);
+    Generation before(*model, first, {.max_tokens = 5});
+    while (before.next()) {}
+    Row past = before.release();
+    ASSERT_TRUE(past.trim(past.length() - 40));
+
+    Generation after(*model, prompt, {.max_tokens = 12}, std::move(past));
+    std::vector<int32_t> ids;
+    while (auto token = after.next()) ids.push_back(token->token);
+    EXPECT_EQ(ids, generate(*model, {.max_tokens = 12}, 60)) << type;
+  }
+}
+
+TEST(Generation, RefusesAPastOfTheWholePrompt) {
+  const auto model = tiny_model("llama");
+  Generation before(*model, {1, 2, 3}, {.max_tokens = 1});
+  while (before.next()) {}
+  EXPECT_THROW(Generation(*model, {1, 2, 3}, {}, before.release()), Error);
+}
+
+TEST(Generation, ProgressMayEndIt) {
+  const auto model = tiny_model("llama");
+  Generation generation(*model, random_ids(40, 96, 3), {.prefill_chunk = 8});
+  int calls = 0;
+  EXPECT_FALSE(generation.next([&](int fed, int total) {
+    EXPECT_EQ(total, 40);
+    EXPECT_EQ(fed, 8 * ++calls);
+    return calls < 3;
+  }));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(generation.finish(), Finish::stop);
+  EXPECT_EQ(generation.release().length(), 24);
+}
+
 TEST(Generation, RefusesAnEmptyPromptAndBadParameters) {
   const auto model = tiny_model("llama");
   EXPECT_THROW(Generation(*model, {}, {}), Error);
