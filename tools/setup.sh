@@ -25,7 +25,9 @@ build_packages=(
   ca-certificates python3 python3-pip
 )
 gtest_packages=(libgtest-dev libgmock-dev)
-test_packages=("${gtest_packages[@]}" python3-venv)
+# The cross compiler and qemu-user check the NEON kernels on other machines.
+test_packages=("${gtest_packages[@]}" python3-venv
+  g++-aarch64-linux-gnu qemu-user)
 bench_packages=(libbenchmark-dev)
 fuzz_packages=("${gtest_packages[@]}" clang-19 libclang-rt-19-dev)
 format_packages=(clang-format-19)
