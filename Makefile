@@ -66,5 +66,5 @@ fuzz:
 
 format:
 	@tools/setup.sh format
-	find src tests bench -name '*.h' -o -name '*.cpp' | \
+	find src tests bench -name '*.h' -o -name '*.cpp' -o -name '*.inc' | \
 	  xargs $(CLANG_FORMAT) -i

@@ -31,9 +31,9 @@ double measure_bandwidth() {
     const auto start = std::chrono::steady_clock::now();
     parallel_for(256, 1, [&](int begin, int end) {
       const size_t share = words.size() / 256;
-      benchmark::DoNotOptimize(
-          std::accumulate(words.data() + begin * share,
-                          words.data() + end * share, uint64_t(0)));
+      benchmark::DoNotOptimize(std::accumulate(words.data() + begin * share,
+                                               words.data() + end * share,
+                                               uint64_t(0)));
     });
     const std::chrono::duration<double> time =
         std::chrono::steady_clock::now() - start;
@@ -88,8 +88,8 @@ void attend_tokens(benchmark::State& state, Number number) {
   const KvShape kv{number, 8, 128};
   const AttendOptions options{.kv = kv, .scale = 1 / std::sqrt(128.f)};
   const int capacity = qmm::round_up(past + tokens, 64);
-  const mx::array planes = mx::astype(
-      mx::random::normal(kv.planes(capacity)), kv.dtype());
+  const mx::array planes =
+      mx::astype(mx::random::normal(kv.planes(capacity)), kv.dtype());
   const mx::array q = mx::random::normal({tokens, 24 * 128});
   const mx::array k = mx::random::normal({tokens, 8 * 128});
   mx::eval(planes, q, k);
@@ -107,7 +107,11 @@ void add_matmul(const char* name, const Format& format) {
     const auto full = std::string("matmul/") + name +
                       (precision == Precision::fast ? "/fast" : "/exact");
     benchmark::RegisterBenchmark(full.c_str(), matmul_rows, format, precision)
-        ->Arg(1)->Arg(8)->Arg(512)->ArgName("rows")->UseRealTime()
+        ->Arg(1)
+        ->Arg(8)
+        ->Arg(512)
+        ->ArgName("rows")
+        ->UseRealTime()
         ->Unit(benchmark::kMillisecond);
     if (format.dense()) break;  // both are the same
   }
@@ -116,8 +120,12 @@ void add_matmul(const char* name, const Format& format) {
 void add_attention(const char* name, Number number) {
   const auto full = std::string("attend/") + name;
   benchmark::RegisterBenchmark(full.c_str(), attend_tokens, number)
-      ->Args({512, 1})->Args({8192, 1})->Args({0, 512})->Args({4096, 256})
-      ->ArgNames({"past", "tokens"})->UseRealTime()
+      ->Args({512, 1})
+      ->Args({8192, 1})
+      ->Args({0, 512})
+      ->Args({4096, 256})
+      ->ArgNames({"past", "tokens"})
+      ->UseRealTime()
       ->Unit(benchmark::kMillisecond);
 }
 

@@ -13,8 +13,7 @@ namespace quern {
 namespace {
 
 Failure system_failure(const char* verb, const Path& path, int error) {
-  return failure("cannot {} {}: {}", verb, path.string(),
-                 std::strerror(error));
+  return failure("cannot {} {}: {}", verb, path.string(), std::strerror(error));
 }
 
 // Closes a descriptor at the end of its scope.
@@ -37,7 +36,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const Path& path) {
   }
   Bytes bytes;
   if (info.st_size > 0) {
-    void* at = ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    void* at =
+        ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (at == MAP_FAILED) return system_failure("map", path, errno);
     bytes = {static_cast<const std::byte*>(at), size_t(info.st_size)};
   }

@@ -19,15 +19,9 @@ void set_handler(void (*handler)(int)) {
 Interrupts::Interrupts() {
   set_handler([](int) { interrupted = 1; });
 }
-Interrupts::~Interrupts() {
-  set_handler(SIG_DFL);
-}
+Interrupts::~Interrupts() { set_handler(SIG_DFL); }
 
-bool Interrupts::seen() const {
-  return interrupted;
-}
-void Interrupts::forget() {
-  interrupted = 0;
-}
+bool Interrupts::seen() const { return interrupted; }
+void Interrupts::forget() { interrupted = 0; }
 
 }  // namespace quern

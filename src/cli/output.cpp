@@ -34,9 +34,7 @@ void print_error(std::string_view reason) {
   write_stderr(fmt::format("quern: {}\n", reason));
 }
 
-bool is_terminal(int fd) {
-  return ::isatty(fd) == 1;
-}
+bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 
 Progress::Progress(std::string label, int total)
     : label_(std::move(label)),

@@ -18,7 +18,9 @@ int most_tokens(const TextModel& model, int prompt, int asked) {
 
 Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
                        GenerationOptions options, std::optional<Row> past)
-    : model_(model), options_(std::move(options)), prompt_(std::move(prompt)),
+    : model_(model),
+      options_(std::move(options)),
+      prompt_(std::move(prompt)),
       prompt_tokens_(int(prompt_.size())),
       most_(most_tokens(model, prompt_tokens_, options_.max_tokens)),
       decode_{past ? std::move(*past)
@@ -44,8 +46,8 @@ std::optional<Sampled> Generation::next(const Progress& progress) {
   if (!started_) {
     started_ = true;
     prompt_.erase(prompt_.begin(), prompt_.begin() + decode_.row.length());
-    Prefill prefill(model_, decode_.row, std::move(prompt_),
-                    options_.precision, options_.prefill_chunk);
+    Prefill prefill(model_, decode_.row, std::move(prompt_), options_.precision,
+                    options_.prefill_chunk);
     while (prefill.total() - prefill.fed() > options_.prefill_chunk) {
       prefill.step();
       if (progress && !progress(prefill.fed(), prefill.total())) {

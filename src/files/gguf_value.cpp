@@ -16,32 +16,15 @@ T load(Bytes bytes, size_t index) {
 template <class Visit>
 bool with_integer_type(GgufType type, Visit&& visit) {
   switch (type) {
-    case GgufType::U8:
-      visit(uint8_t{});
-      return true;
-    case GgufType::I8:
-      visit(int8_t{});
-      return true;
-    case GgufType::U16:
-      visit(uint16_t{});
-      return true;
-    case GgufType::I16:
-      visit(int16_t{});
-      return true;
-    case GgufType::U32:
-      visit(uint32_t{});
-      return true;
-    case GgufType::I32:
-      visit(int32_t{});
-      return true;
-    case GgufType::U64:
-      visit(uint64_t{});
-      return true;
-    case GgufType::I64:
-      visit(int64_t{});
-      return true;
-    default:
-      return false;
+    case GgufType::U8: visit(uint8_t{}); return true;
+    case GgufType::I8: visit(int8_t{}); return true;
+    case GgufType::U16: visit(uint16_t{}); return true;
+    case GgufType::I16: visit(int16_t{}); return true;
+    case GgufType::U32: visit(uint32_t{}); return true;
+    case GgufType::I32: visit(int32_t{}); return true;
+    case GgufType::U64: visit(uint64_t{}); return true;
+    case GgufType::I64: visit(int64_t{}); return true;
+    default: return false;
   }
 }
 
@@ -76,23 +59,17 @@ size_t gguf_least_bytes(GgufType type) {
   switch (type) {
     case GgufType::U8:
     case GgufType::I8:
-    case GgufType::Bool:
-      return 1;
+    case GgufType::Bool: return 1;
     case GgufType::U16:
-    case GgufType::I16:
-      return 2;
+    case GgufType::I16: return 2;
     case GgufType::U32:
     case GgufType::I32:
-    case GgufType::F32:
-      return 4;
+    case GgufType::F32: return 4;
     case GgufType::U64:
     case GgufType::I64:
-    case GgufType::F64:
-      return 8;
-    case GgufType::String:
-      return 8;  // its length
-    case GgufType::Array:
-      return 12;  // its element type and count
+    case GgufType::F64: return 8;
+    case GgufType::String: return 8;  // its length
+    case GgufType::Array: return 12;  // its element type and count
   }
   fail("[files.gguf] no value type {}", uint32_t(type));
 }

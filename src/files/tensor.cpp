@@ -42,9 +42,7 @@ constexpr auto kMax = uint64_t(std::numeric_limits<int64_t>::max());
 
 }  // namespace
 
-const TypeInfo& type_info(TensorType type) {
-  return kTypes[size_t(type)];
-}
+const TypeInfo& type_info(TensorType type) { return kTypes[size_t(type)]; }
 
 Result<size_t> tensor_bytes(TensorType type,
                             const std::vector<int64_t>& shape) {

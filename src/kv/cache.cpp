@@ -19,16 +19,17 @@ AttendOptions options_of(const Cache& cache, float scale, float soft_cap) {
 }  // namespace
 
 Cache::Cache(KvShape shape, Layout layout)
-    : shape_(shape), layout_(layout), planes_(mx::zeros({0, 0}, shape.dtype())) {
+    : shape_(shape),
+      layout_(layout),
+      planes_(mx::zeros({0, 0}, shape.dtype())) {
   mx::eval(planes_);
 }
 
 std::string Cache::signature() const {
-  return fmt::format("{}/raw-{}/{}x{}",
-                     layout_.is_ring() ? fmt::format("ring-{}", layout_.window())
-                                       : "append",
-                     kNumbers[int(shape_.number)], shape_.kv_heads,
-                     shape_.head_dim);
+  return fmt::format(
+      "{}/raw-{}/{}x{}",
+      layout_.is_ring() ? fmt::format("ring-{}", layout_.window()) : "append",
+      kNumbers[int(shape_.number)], shape_.kv_heads, shape_.head_dim);
 }
 
 std::unique_ptr<LayerState> Cache::copy() const {
@@ -84,8 +85,7 @@ mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
     plan.push_back({row.begin, row.count, cache.offset(),
                     cache.layout().capacity_with(row.count), cache.planes()});
   }
-  Attended result =
-      attend(q, k, v, plan, options_of(first, scale, soft_cap));
+  Attended result = attend(q, k, v, plan, options_of(first, scale, soft_cap));
   for (size_t i = 0; i < rows.size(); i++) {
     rows[i].cache->appended(rows[i].count, std::move(result.planes[i]));
   }

@@ -17,13 +17,15 @@ DecoderConfig::DecoderConfig(const Config& config, const Weights& weights) {
   kv_heads = config.integer_if("num_key_value_heads", 1, 65536).value_or(heads);
   head_dim = config.integer_if("head_dim", 1, 4096).value_or(hidden / heads);
   vocabulary = config.integer("vocab_size", 1, kMost);
-  context = config.integer_if("max_position_embeddings", 1, 1 << 30).value_or(0);
+  context =
+      config.integer_if("max_position_embeddings", 1, 1 << 30).value_or(0);
   eps = config.real("rms_norm_eps");
   if (!(eps >= 0)) config.refuse("rms_norm_eps must not be negative");
   if (heads % kv_heads != 0) {
     config.refuse(fmt::format(
         "num_attention_heads ({}) must be a multiple of num_key_value_heads "
-        "({})", heads, kv_heads));
+        "({})",
+        heads, kv_heads));
   }
   if (head_dim < 2 || head_dim % 2) {
     config.refuse(fmt::format("head_dim must be even, got {}", head_dim));
@@ -55,9 +57,10 @@ std::vector<int> layer_windows(
     } else if ((*types)[i] == "full_attention") {
       windows.push_back(0);
     } else {
-      config.refuse(fmt::format(
-          "layer_types[{}] is {}, expected full_attention, or "
-          "sliding_attention with a sliding_window", i, brief((*types)[i])));
+      config.refuse(
+          fmt::format("layer_types[{}] is {}, expected full_attention, or "
+                      "sliding_attention with a sliding_window",
+                      i, brief((*types)[i])));
     }
   }
   return windows;

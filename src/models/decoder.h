@@ -39,8 +39,7 @@ class Decoder final : public TextModel {
   Decoder(const Config& config, Weights& weights, const Traits& traits);
 
   mx::array hidden(const mx::array& tokens, const Step& step) const override;
-  mx::array logits(const mx::array& hidden,
-                   Precision precision) const override;
+  mx::array logits(const mx::array& hidden, Precision precision) const override;
   Row make_row(qmm::Number number) const override;
 
  private:

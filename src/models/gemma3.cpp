@@ -24,8 +24,8 @@ struct Gemma3Config {
       : base(config, weights) {
     window = config.integer_if("sliding_window", 1, kMostWindow).value_or(512);
     int pattern = 6;
-    for (const char* key : {"_sliding_window_pattern",
-                            "sliding_window_pattern"}) {
+    for (const char* key :
+         {"_sliding_window_pattern", "sliding_window_pattern"}) {
       if (auto value = config.integer_if(key, 1, 4096)) pattern = *value;
     }
     windows = layer_windows(config, base.layers, window, [&](int i, int w) {
@@ -33,8 +33,8 @@ struct Gemma3Config {
     });
     if (!config.find("rope_theta")) base.rope_theta = 1e6f;
     local_theta = config.real_if("rope_local_base_freq").value_or(1e4f);
-    query_scale = config.real_if("query_pre_attn_scalar")
-                      .value_or(float(base.head_dim));
+    query_scale =
+        config.real_if("query_pre_attn_scalar").value_or(float(base.head_dim));
     if (!(query_scale > 0)) {
       config.refuse("query_pre_attn_scalar must be above 0");
     }
@@ -63,8 +63,8 @@ class Gemma3 final : public TextModel {
     array x = vocabulary_.embed(tokens);
     for (const Block& block : blocks_) {
       const bool sliding = block.attention.shape().window > 0;
-      const array a = block.attention(block.input_norm(x), step,
-                                      sliding ? local : global);
+      const array a =
+          block.attention(block.input_norm(x), step, sliding ? local : global);
       const array h = block.post_attention_norm(a, x);
       const array m = block.mlp(block.pre_mlp_norm(h), step.precision);
       x = block.post_mlp_norm(m, h);
@@ -101,8 +101,7 @@ class Gemma3 final : public TextModel {
         local_rope_(config, g.local_theta, g.base.head_dim, nullptr),
         vocabulary_(weights, g.base.vocabulary, g.base.hidden,
                     !weights.has("lm_head"), g.embed_scale),
-        norm_(weights, "model.norm", g.base.hidden, g.base.eps,
-              g.norm_offset) {
+        norm_(weights, "model.norm", g.base.hidden, g.base.eps, g.norm_offset) {
     const DecoderConfig& c = g.base;
     for (int i = 0; i < c.layers; i++) {
       const std::string path = fmt::format("model.layers.{}", i);
@@ -144,8 +143,7 @@ class Gemma3 final : public TextModel {
 
 }  // namespace
 
-std::unique_ptr<TextModel> make_gemma3(const Config& config,
-                                       Weights& weights) {
+std::unique_ptr<TextModel> make_gemma3(const Config& config, Weights& weights) {
   return std::make_unique<Gemma3>(config, weights);
 }
 

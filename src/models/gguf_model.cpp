@@ -40,9 +40,9 @@ std::string hf_name(std::string_view name, bool sandwich_norms) {
     const std::string_view part = stem.substr(end + 1);
     for (const auto& [from, to] : kBlock) {
       if (part != from) continue;
-      const std::string_view hf =
-          sandwich_norms && part == "ffn_norm" ? "pre_feedforward_layernorm"
-                                               : to;
+      const std::string_view hf = sandwich_norms && part == "ffn_norm"
+                                      ? "pre_feedforward_layernorm"
+                                      : to;
       return fmt::format("model.layers.{}.{}{}", index, hf, kind);
     }
     return std::string(name);
@@ -93,7 +93,8 @@ Result<Json> gguf_config(const Gguf& file, std::string_view where) {
     if (auto v = file.real(prefix + "rope.scaling.factor")) {
       scaling["factor"] = *v;
     }
-    if (auto v = file.integer(prefix + "rope.scaling.original_context_length")) {
+    if (auto v =
+            file.integer(prefix + "rope.scaling.original_context_length")) {
       scaling["original_max_position_embeddings"] = *v;
     }
     if (auto v = file.real(prefix + "rope.scaling.attn_factor")) {
@@ -102,7 +103,8 @@ Result<Json> gguf_config(const Gguf& file, std::string_view where) {
     config["rope_scaling"] = std::move(scaling);
   }
   const auto embedding = file.tensors().find("token_embd.weight");
-  if (embedding == file.tensors().end() || embedding->second.shape.size() != 2) {
+  if (embedding == file.tensors().end() ||
+      embedding->second.shape.size() != 2) {
     return failure("{}: tensor token_embd.weight is missing or not a matrix",
                    where);
   }

@@ -13,10 +13,10 @@ namespace quern {
 
 // What the rest of the program wants to know of a model.
 struct ModelFacts {
-  std::string type;        // "llama"
+  std::string type;  // "llama"
   int vocabulary = 0;
   int layers = 0;
-  int context = 0;         // trained length; 0 = unknown
+  int context = 0;          // trained length; 0 = unknown
   size_t weight_bytes = 0;  // held in memory
   size_t step_bytes = 0;    // read by a step of one token, KV apart
 };

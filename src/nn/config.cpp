@@ -72,7 +72,8 @@ float Config::real(const char* key) const {
 bool Config::flag(const char* key, bool otherwise) const {
   const Json* value = find(key);
   if (!value) return otherwise;
-  if (!value->is_boolean()) refuse(fmt::format("{} must be true or false", key));
+  if (!value->is_boolean())
+    refuse(fmt::format("{} must be true or false", key));
   return value->get<bool>();
 }
 

@@ -14,8 +14,7 @@ Step make_step(std::span<const StepRow> rows, Precision precision) {
     const int start = row.row->length();
     for (int i = 0; i < row.count; i++) positions.push_back(start + i);
   }
-  return {rows,
-          array(positions.data(), {int(positions.size())}, mx::int32),
+  return {rows, array(positions.data(), {int(positions.size())}, mx::int32),
           precision};
 }
 
@@ -42,7 +41,8 @@ std::vector<array> together(const array& x,
 
 Norm::Norm(Weights& weights, const std::string& name, int size, float eps,
            float offset)
-    : weight(weights.vector(name + ".weight", size)), eps(eps),
+    : weight(weights.vector(name + ".weight", size)),
+      eps(eps),
       offset(offset) {}
 
 array Norm::operator()(const array& x,
@@ -52,7 +52,8 @@ array Norm::operator()(const array& x,
 
 Attention::Attention(Weights& weights, const std::string& path,
                      const AttentionShape& s, int layer)
-    : shape_(s), layer_(layer),
+    : shape_(s),
+      layer_(layer),
       q_(weights, path + ".q_proj", s.heads * s.head_dim, s.hidden),
       k_(weights, path + ".k_proj", s.kv_heads * s.head_dim, s.hidden),
       v_(weights, path + ".v_proj", s.kv_heads * s.head_dim, s.hidden),

@@ -107,7 +107,8 @@ class GatedMlp {
 // matrix where tied.
 class Vocabulary {
  public:
-  Vocabulary(Weights& weights, int size, int hidden, bool tied, float scale = 1);
+  Vocabulary(Weights& weights, int size, int hidden, bool tied,
+             float scale = 1);
 
   mx::array embed(const mx::array& tokens) const;  // int32 [T] -> [T, hidden]
   mx::array logits(const mx::array& hidden, Precision precision) const;

@@ -44,7 +44,8 @@ void scale_llama3(const Config& config, const Json& s, Freqs& freqs) {
   const double length =
       positive(config, s, "original_max_position_embeddings", 8192);
   if (high <= low) {
-    config.refuse("rope_scaling.high_freq_factor must be above low_freq_factor");
+    config.refuse(
+        "rope_scaling.high_freq_factor must be above low_freq_factor");
   }
   for (double& f : freqs) {
     const double wave = 2 * std::numbers::pi / f;
@@ -73,10 +74,10 @@ double scale_yarn(const Config& config, const Json& s, double theta,
     return dims * std::log(length / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(theta));
   };
-  const double low = std::max(
-      std::floor(dim_of(positive(config, s, "beta_fast", 32))), 0.);
-  double high = std::min(
-      std::ceil(dim_of(positive(config, s, "beta_slow", 1))), dims - 1);
+  const double low =
+      std::max(std::floor(dim_of(positive(config, s, "beta_fast", 32))), 0.);
+  double high = std::min(std::ceil(dim_of(positive(config, s, "beta_slow", 1))),
+                         dims - 1);
   if (high == low) high += 0.001;
   for (size_t i = 0; i < freqs.size(); i++) {
     const double ramp = std::clamp((double(i) - low) / (high - low), 0., 1.);
@@ -106,7 +107,8 @@ Rope::Rope(const Config& config, float theta, int rotary_dims,
     std::string type = "default";
     for (const char* key : {"rope_type", "type"}) {
       const auto it = scaling->find(key);
-      if (it != scaling->end() && it->is_string()) type = it->get<std::string>();
+      if (it != scaling->end() && it->is_string())
+        type = it->get<std::string>();
     }
     if (type == "linear") {
       const double factor = positive(config, *scaling, "factor");

@@ -25,9 +25,9 @@ Weights::Weights(TensorSet tensors, const Config& config)
                               brief(quantization_["mode"])));
   }
   if (quantization_.is_object() && quantization_.contains("quant_method")) {
-    config.refuse(fmt::format(
-        "quantization method {} is not supported (MLX affine)",
-        brief(quantization_["quant_method"])));
+    config.refuse(
+        fmt::format("quantization method {} is not supported (MLX affine)",
+                    brief(quantization_["quant_method"])));
   }
 }
 

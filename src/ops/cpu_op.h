@@ -17,9 +17,7 @@ namespace mx = mlx::core;
 
 // The stream our ops run on unless told otherwise.
 inline mx::Stream stream_of(mx::StreamOrDevice s) { return mx::to_stream(s); }
-inline bool on_cpu(const mx::Stream& s) {
-  return s.device == mx::Device::cpu;
-}
+inline bool on_cpu(const mx::Stream& s) { return s.device == mx::Device::cpu; }
 
 class CpuPrimitive : public mx::Primitive {
  public:

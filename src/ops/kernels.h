@@ -11,19 +11,19 @@ namespace quern {
 
 // Rows of x prepared for the integer matmul: int8 with one scale for 32 k.
 struct Int8Rows {
-  int k;                   // multiple of 32
-  int8_t* q;               // [M, k]
-  float* scale;            // [M, k / 32]      x = scale * q
-  float* sum;              // [M, k / 32]      scale * sum of q
-  int32_t* half_sums;      // [M, k / 32, 2]   sum of q over each 16
+  int k;               // multiple of 32
+  int8_t* q;           // [M, k]
+  float* scale;        // [M, k / 32]      x = scale * q
+  float* sum;          // [M, k / 32]      scale * sum of q
+  int32_t* half_sums;  // [M, k / 32, 2]   sum of q over each 16
 };
 
 // y[m, n] = sum + bias[n] + residual[m, n]
 struct MatmulOut {
   float* y;
-  int64_t stride;            // of y, between rows
-  const float* bias;         // [N] or null
-  const float* residual;     // [M, residual_stride] or null
+  int64_t stride;         // of y, between rows
+  const float* bias;      // [N] or null
+  const float* residual;  // [M, residual_stride] or null
   int64_t residual_stride;
 };
 
@@ -44,11 +44,11 @@ struct AttendSpan {
   const float* q;    // [queries, D], already scaled
   const int* first;  // [queries] keys [first, last) each query may see, as
   const int* last;   //   positions; the span covers [begin, end) of them
-  int begin, end;    // begin is a multiple of 64; slot of position p is p - begin
-  float soft_cap;    // 0 = none
-  float* max;        // [queries]     running maximum (-inf at the start)
-  float* sum;        // [queries]     running sum of exp (0)
-  float* out;        // [queries, D]  running sum of exp * v (0)
+  int begin, end;  // begin is a multiple of 64; slot of position p is p - begin
+  float soft_cap;  // 0 = none
+  float* max;      // [queries]     running maximum (-inf at the start)
+  float* sum;      // [queries]     running sum of exp (0)
+  float* out;      // [queries, D]  running sum of exp * v (0)
 };
 
 struct Kernels {
@@ -58,9 +58,8 @@ struct Kernels {
   void (*quantize_rows)(const float* x, int64_t stride, int begin, int end,
                         const Int8Rows& out);
   // Rows [m_begin, m_end) of x times tiles [t_begin, t_end) of w.
-  void (*matmul_int8)(const Tiles& w, int t_begin, int t_end,
-                      const Int8Rows& x, int m_begin, int m_end,
-                      const MatmulOut& out);
+  void (*matmul_int8)(const Tiles& w, int t_begin, int t_end, const Int8Rows& x,
+                      int m_begin, int m_end, const MatmulOut& out);
   void (*matmul_f32)(const Tiles& w, int t_begin, int t_end, const float* x,
                      int64_t stride, int m_begin, int m_end,
                      const MatmulOut& out);

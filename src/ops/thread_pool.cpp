@@ -95,8 +95,10 @@ void ThreadPool::run_job(int count, TaskFn fn, const void* task) {
   claim_tasks();
   gate_.fetch_and(~kOpen);
   for (int spins = 0; gate_.load() != 0; spins++) {
-    if (spins < kSpins) relax();
-    else std::this_thread::yield();
+    if (spins < kSpins)
+      relax();
+    else
+      std::this_thread::yield();
   }
 }
 

@@ -29,9 +29,9 @@ class ThreadPool {
   // Must not be called from inside a task.
   template <class Task>
   void run(int count, const Task& task) {
-    run_job(count, [](const void* t, int i) {
-      (*static_cast<const Task*>(t))(i);
-    }, &task);
+    run_job(
+        count, [](const void* t, int i) { (*static_cast<const Task*>(t))(i); },
+        &task);
   }
 
  private:

@@ -12,8 +12,7 @@ namespace quern {
 qmm::Format format_of(TensorType type);
 
 // The k codes of one row of blocks, one byte each: 0 .. 2^bits - 1.
-void block_codes(TensorType type, const uint8_t* blocks, int k,
-                 uint8_t* codes);
+void block_codes(TensorType type, const uint8_t* blocks, int k, uint8_t* codes);
 
 // Writes the row's scales into the scale part of a tile, at row `row` of 16.
 void block_scales(TensorType type, const uint8_t* blocks, int k, int row,

@@ -57,7 +57,8 @@ Result<Weight> shape_of(const TensorView& t, const qmm::Format& format,
   // Two-dimensional, so that no dimension passes 2^31 - 1.
   const size_t tile = format.tile_bytes(int(k));
   mx::array tiles(mx::allocator::malloc(bytes),
-                  {mx::ShapeElem(bytes / tile), mx::ShapeElem(tile)}, mx::uint8);
+                  {mx::ShapeElem(bytes / tile), mx::ShapeElem(tile)},
+                  mx::uint8);
   return Weight{format, int(n), int(k), std::move(tiles)};
 }
 
@@ -150,12 +151,16 @@ Result<Weight> pack_affine(const TensorView& codes, const TensorView& scales,
                            const TensorView& biases, int bits, int group) {
   if (!(bits >= 2 && bits <= 8 && bits != 7) ||
       !(group == 32 || group == 64 || group == 128)) {
-    return failure("{}: {} bits in groups of {} are not supported (bits 2, 3, "
-                   "4, 5, 6, 8; groups 32, 64, 128)", codes.name, bits, group);
+    return failure(
+        "{}: {} bits in groups of {} are not supported (bits 2, 3, "
+        "4, 5, 6, 8; groups 32, 64, 128)",
+        codes.name, bits, group);
   }
   const auto bad_shape = [&] {
-    return failure("{}: codes, scales and biases do not fit {} bits in groups "
-                   "of {}", codes.name, bits, group);
+    return failure(
+        "{}: codes, scales and biases do not fit {} bits in groups "
+        "of {}",
+        codes.name, bits, group);
   };
   if (codes.type != TensorType::U32 || codes.shape.size() != 2 ||
       scales.shape.size() != 2 || scales.shape != biases.shape ||

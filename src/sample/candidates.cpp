@@ -13,9 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Distances are not negative, so their bits sort like the values.
-uint32_t sort_key(float distance) {
-  return std::bit_cast<uint32_t>(distance);
-}
+uint32_t sort_key(float distance) { return std::bit_cast<uint32_t>(distance); }
 
 // The nearest distance at which the mass up to and including it reaches
 // `limit`; +inf if it never does. A radix select over the 31 bits of the keys.
@@ -140,8 +138,6 @@ float top_k_reach(std::span<const float> nearest, int k,
   return scratch[k - 1];
 }
 
-float min_p_reach(float min_p) {
-  return static_cast<float>(-log_of(min_p));
-}
+float min_p_reach(float min_p) { return static_cast<float>(-log_of(min_p)); }
 
 }  // namespace quern

@@ -14,9 +14,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr size_t kLanes = 16;
 
-size_t blocks_of(size_t tokens) {
-  return (tokens + kBlock - 1) / kBlock;
-}
+size_t blocks_of(size_t tokens) { return (tokens + kBlock - 1) / kBlock; }
 
 std::span<const float> block_of(std::span<const float> row, size_t block) {
   size_t begin = block * kBlock;
@@ -46,9 +44,7 @@ float block_peak(std::span<const float> block) {
   return *std::max_element(peaks.begin(), peaks.end());
 }
 
-bool usable(float peak) {
-  return peak >= -kLargest && peak <= kLargest;
-}
+bool usable(float peak) { return peak >= -kLargest && peak <= kLargest; }
 
 [[gnu::always_inline]] inline double weight(float distance,
                                             float inverse_temperature) {

@@ -10,8 +10,8 @@ namespace {
 
 std::vector<int32_t> generate(const TextModel& model, GenerationOptions options,
                               int prompt = 20) {
-  Generation generation(
-      model, random_ids(prompt, model.facts().vocabulary, 3), options);
+  Generation generation(model, random_ids(prompt, model.facts().vocabulary, 3),
+                        options);
   std::vector<int32_t> ids;
   while (auto token = generation.next()) ids.push_back(token->token);
   return ids;
@@ -34,9 +34,9 @@ std::vector<int32_t> greedy_by_hand(const TextModel& model, int tokens) {
 TEST(Generation, GreedyEqualsForwardPassesOfTheWholeText) {
   for (const char* type : {"llama", "gemma3_text"}) {
     const auto model = tiny_model(type);
-    EXPECT_EQ(generate(*model, {.precision = Precision::exact,
-                                .max_tokens = 40}),
-              greedy_by_hand(*model, 40));
+    EXPECT_EQ(
+        generate(*model, {.precision = Precision::exact, .max_tokens = 40}),
+        greedy_by_hand(*model, 40));
   }
 }
 
@@ -140,7 +140,8 @@ TEST(Generation, GoesOnFromAPast) {
     auto first = prompt;
     first.resize(40);
     Generation before(*model, first, {.max_tokens = 5});
-    while (before.next()) {}
+    while (before.next()) {
+    }
     Row past = before.release();
     ASSERT_TRUE(past.trim(past.length() - 40));
 
@@ -154,7 +155,8 @@ TEST(Generation, GoesOnFromAPast) {
 TEST(Generation, RefusesAPastOfTheWholePrompt) {
   const auto model = tiny_model("llama");
   Generation before(*model, {1, 2, 3}, {.max_tokens = 1});
-  while (before.next()) {}
+  while (before.next()) {
+  }
   EXPECT_THROW(Generation(*model, {1, 2, 3}, {}, before.release()), Error);
 }
 

@@ -94,7 +94,8 @@ inline void check_company(const TextModel& model, int longest,
                           Precision precision) {
   std::vector<std::vector<int32_t>> prompts;
   for (int i = 0; i < sizes.back(); i++) {
-    const int length = steps + 1 + (i * 37 + longest - steps - 1) % (longest - steps);
+    const int length =
+        steps + 1 + (i * 37 + longest - steps - 1) % (longest - steps);
     prompts.push_back(random_ids(length, model.facts().vocabulary, 100 + i));
   }
   std::vector<Logits> alone;

@@ -16,9 +16,7 @@ using testing::Optional;
 constexpr uint64_t kHuge = uint64_t(1) << 63;
 constexpr uint32_t kF32 = 0, kQ4_0 = 2, kIq4Xs = 23;
 
-uint32_t code(GgufType type) {
-  return uint32_t(type);
-}
+uint32_t code(GgufType type) { return uint32_t(type); }
 
 Blob header(uint64_t tensors, uint64_t kvs, uint32_t version = 3) {
   return Blob().raw("GGUF").u32(version).u64(tensors).u64(kvs);

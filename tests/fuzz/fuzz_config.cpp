@@ -29,9 +29,9 @@ TensorSet tiny_tensors() {
   add("lm_head.scales", TensorType::F16, {16, 1});
   add("lm_head.biases", TensorType::F16, {16, 1});
   const std::string layer = "model.layers.0.";
-  for (const char* name : {"input_layernorm", "post_attention_layernorm",
-                           "pre_feedforward_layernorm",
-                           "post_feedforward_layernorm"}) {
+  for (const char* name :
+       {"input_layernorm", "post_attention_layernorm",
+        "pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
     add(layer + name + ".weight", TensorType::F32, {32});
   }
   for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {

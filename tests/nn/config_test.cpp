@@ -20,8 +20,8 @@ std::string reason(Read read) {
 }
 
 TEST(Config, ReadsFieldsOfTheirTypes) {
-  const Config c = config(
-      R"({"a": 5, "b": 2.0, "c": "x", "d": true, "e": 1.5, "f": null})");
+  const Config c =
+      config(R"({"a": 5, "b": 2.0, "c": "x", "d": true, "e": 1.5, "f": null})");
   EXPECT_EQ(c.integer("a", 0, 10), 5);
   EXPECT_EQ(c.integer("b", 0, 10), 2);  // an integer written as 2.0
   EXPECT_EQ(c.text("c"), "x");
@@ -42,8 +42,7 @@ TEST(Config, TextConfigComesFirst) {
 }
 
 TEST(Config, RefusalsNameSourceFieldAndRange) {
-  const Config c =
-      config(R"({"a": 11, "b": 1.5, "c": "x", "d": 1})");
+  const Config c = config(R"({"a": 11, "b": 1.5, "c": "x", "d": 1})");
   EXPECT_EQ(reason([&] { c.integer("a", 0, 10); }),
             "c.json: a must be an integer in [0, 10], got 11");
   EXPECT_EQ(reason([&] { c.integer("b", 0, 10); }),

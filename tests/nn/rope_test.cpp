@@ -22,8 +22,7 @@ std::vector<float> table(const Rope& rope, int position) {
 
 TEST(Rope, FrequenciesOfEachTypeAreMlxLms) {
   const auto text = read_text(Path(QUERN_TEST_DIR) / "nn/rope_goldens.json");
-  const Json goldens =
-      parse_json(text.value(), "rope_goldens.json").or_throw();
+  const Json goldens = parse_json(text.value(), "rope_goldens.json").or_throw();
   ASSERT_EQ(goldens.size(), 3u);
   for (const auto& [name, golden] : goldens.items()) {
     const Rope rope(config(), golden["theta"].get<float>(),
@@ -36,7 +35,8 @@ TEST(Rope, FrequenciesOfEachTypeAreMlxLms) {
       const double slack = 100 * freqs[i] * 1e-6 + 1e-6;
       EXPECT_NEAR(got[i], factor * std::cos(100 * freqs[i]), slack) << name;
       EXPECT_NEAR(got[freqs.size() + i], factor * std::sin(100 * freqs[i]),
-                  slack) << name;
+                  slack)
+          << name;
     }
   }
 }
@@ -76,8 +76,7 @@ TEST(Rope, RefusesByName) {
             "config.json: rope_scaling.factor is missing");
   EXPECT_EQ(reason({{"rope_type", "linear"}, {"factor", 0}}),
             "config.json: rope_scaling.factor must be above 0");
-  EXPECT_EQ(reason(Json("x")),
-            "config.json: rope_scaling must be an object");
+  EXPECT_EQ(reason(Json("x")), "config.json: rope_scaling must be an object");
   EXPECT_EQ(reason(Json::object(), 1.f),
             "config.json: rope_theta must be above 1");
 }

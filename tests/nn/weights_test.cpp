@@ -13,8 +13,8 @@ std::vector<std::byte> zeros(size_t count) {
 
 class WeightsTest : public testing::Test {
  protected:
-  void add(const std::string& name, TensorType type,
-           std::vector<int64_t> shape, size_t bytes) {
+  void add(const std::string& name, TensorType type, std::vector<int64_t> shape,
+           size_t bytes) {
     memory_.push_back(zeros(bytes));
     set_[name] = {name, type, std::move(shape), memory_.back(), nullptr};
   }
@@ -77,8 +77,9 @@ TEST_F(WeightsTest, RefusalsNameTheTensor) {
             "m: a.weight must be [24], got [3, 8]");
   EXPECT_EQ(reason([&] { w.matrix("q", 16, 64); }),
             "m: q is quantised, but the configuration has no quantization");
-  EXPECT_EQ(reason([&] { weights(R"({"quantization": {"bits": 4}})")
-                             .matrix("q", 16, 64); }),
+  EXPECT_EQ(reason([&] {
+              weights(R"({"quantization": {"bits": 4}})").matrix("q", 16, 64);
+            }),
             "m: quantization needs bits and group_size");
   EXPECT_EQ(reason([&] {
               weights(R"({"quantization": {"bits": 4, "group_size": 64}})")
@@ -89,9 +90,7 @@ TEST_F(WeightsTest, RefusalsNameTheTensor) {
               weights(R"({"quantization_config": {"quant_method": "awq"}})");
             }),
             "m: quantization method \"awq\" is not supported (MLX affine)");
-  EXPECT_EQ(reason([&] {
-              weights(R"({"quantization": {"mode": "mxfp4"}})");
-            }),
+  EXPECT_EQ(reason([&] { weights(R"({"quantization": {"mode": "mxfp4"}})"); }),
             "m: quantization mode \"mxfp4\" is not supported (affine)");
 }
 

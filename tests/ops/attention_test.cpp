@@ -60,11 +60,10 @@ class Row {
   std::vector<float> feed(int count) {
     const AttendRow row = next(0, count);
     const int end = done_ + count;
-    const Attended a =
-        attend(part(tokens_.q, tokens_.q_width(), done_, end),
-               part(tokens_.k, tokens_.kv_width(), done_, end),
-               part(tokens_.v, tokens_.kv_width(), done_, end), {&row, 1},
-               options_);
+    const Attended a = attend(part(tokens_.q, tokens_.q_width(), done_, end),
+                              part(tokens_.k, tokens_.kv_width(), done_, end),
+                              part(tokens_.v, tokens_.kv_width(), done_, end),
+                              {&row, 1}, options_);
     took(row, a.planes[0]);
     return to_floats(a.out);
   }
@@ -122,8 +121,8 @@ std::vector<double> naive(const Tokens& t, const AttendOptions& o, int token) {
     for (double& s : scores) sum += s = std::exp(s - most);
     for (int key = first; key <= token; key++) {
       for (int d = 0; d < D; d++) {
-        out[h * D + d] += scores[key - first] / sum *
-                          stored(t.kv.number, t.v[at(key) + d]);
+        out[h * D + d] +=
+            scores[key - first] / sum * stored(t.kv.number, t.v[at(key) + d]);
       }
     }
   }
@@ -191,8 +190,8 @@ TEST_P(Attend, IsAttendReference) {
           const auto y = row.feed(t.count);
           const mx::array held =
               gather_kv(row.planes(), o, row.capacity(), 0, t.count);
-          const auto expected = to_floats(
-              attend_reference(to_array(t.q, {150, 6, 40}), held, o));
+          const auto expected =
+              to_floats(attend_reference(to_array(t.q, {150, 6, 40}), held, o));
           ASSERT_EQ(y.size(), expected.size());
           for (size_t i = 0; i < y.size(); i++) {
             ASSERT_NEAR(y[i], expected[i], kTolerance) << i;
@@ -249,8 +248,8 @@ TEST_P(Attend, RingsWrap) {
     const auto held = to_floats(
         gather_kv(row.planes(), ring, row.capacity(), count - window, count));
     for (int i = 0; i < window * 24; i++) {
-      ASSERT_EQ(held[i], float(stored(kv.number,
-                                      t.k[(count - window) * 24 + i])));
+      ASSERT_EQ(held[i],
+                float(stored(kv.number, t.k[(count - window) * 24 + i])));
     }
   }
 }
@@ -267,8 +266,8 @@ TEST_P(Attend, ChunksAndThreadsDoNotMatter) {
       set_threads(threads);
       for (int chunk : {1, 7, 64, 256, 300, 700}) {
         EXPECT_TRUE(test::same_bits(Row(t, o).feed_all(chunk), whole))
-            << "chunks of " << chunk << ", window " << window << ", "
-            << threads << " threads";
+            << "chunks of " << chunk << ", window " << window << ", " << threads
+            << " threads";
       }
     }
   }
@@ -307,8 +306,7 @@ class RaggedCall {
 
   explicit RaggedCall(const AttendOptions& o) {
     for (int i = 0; i < kRows; i++) {
-      tokens_.push_back(
-          Tokens(kLengths[i] + kCounts[i], 6, o.kv, 10 * i));
+      tokens_.push_back(Tokens(kLengths[i] + kCounts[i], 6, o.kv, 10 * i));
     }
     std::vector<mx::array> q, k, v;
     int begin = 0;
@@ -355,15 +353,15 @@ TEST_P(Attend, ARowDoesNotSeeItsCompany) {
       for (int i = 0; i < RaggedCall::kRows; i++) {
         SCOPED_TRACE(testing::Message() << "row " << i << " ring " << ring);
         const auto [y, row] = call.alone(i, o);
-        EXPECT_TRUE(test::same_bits(&out[call.rows[i].begin * 6 * 40],
-                                    y.data(), y.size()));
+        EXPECT_TRUE(test::same_bits(&out[call.rows[i].begin * 6 * 40], y.data(),
+                                    y.size()));
         const int from = ring ? std::max(0, row.done() - 100) : 0;
         const mx::array& planes = call.result.planes[i];
         EXPECT_EQ(planes.shape(), kv.planes(row.capacity()));
         EXPECT_TRUE(test::same_bits(
             to_floats(gather_kv(planes, o, row.capacity(), from, row.done())),
-            to_floats(gather_kv(row.planes(), o, row.capacity(), from,
-                                row.done()))));
+            to_floats(
+                gather_kv(row.planes(), o, row.capacity(), from, row.done()))));
       }
     }
   }
@@ -378,8 +376,8 @@ TEST_P(Attend, OlderPlanesStillRead) {
   Row row(t, o);
   row.feed(70);
   const Row older = row;  // shares planes with room for 128
-  const auto before = to_floats(
-      gather_kv(older.planes(), o, older.capacity(), 0, 70));
+  const auto before =
+      to_floats(gather_kv(older.planes(), o, older.capacity(), 0, 70));
   row.feed(50);
   EXPECT_TRUE(test::same_bits(
       to_floats(gather_kv(older.planes(), o, older.capacity(), 0, 70)),
@@ -396,16 +394,18 @@ TEST_P(Attend, NanStaysInItsRow) {
   Tokens bad(20, 2, kv, 4);
   bad.q.assign(bad.q.size(), std::nanf(""));
   const Row rows[] = {Row(bad, o), Row(good, o), Row(bad, o)};
-  const std::vector<AttendRow> call = {rows[0].next(0, 20), rows[1].next(20, 20),
-                                       rows[2].next(40, 20)};
+  const std::vector<AttendRow> call = {
+      rows[0].next(0, 20), rows[1].next(20, 20), rows[2].next(40, 20)};
   auto join = [&](const std::vector<float>& a, const std::vector<float>& b,
                   int width) {
-    return mx::concatenate({part(a, width, 0, 20), part(b, width, 0, 20),
-                            part(a, width, 0, 20)}, 0);
+    return mx::concatenate(
+        {part(a, width, 0, 20), part(b, width, 0, 20), part(a, width, 0, 20)},
+        0);
   };
-  const auto out = to_floats(attend(join(bad.q, good.q, 32),
-                                    join(bad.k, good.k, 16),
-                                    join(bad.v, good.v, 16), call, o).out);
+  const auto out =
+      to_floats(attend(join(bad.q, good.q, 32), join(bad.k, good.k, 16),
+                       join(bad.v, good.v, 16), call, o)
+                    .out);
   const auto alone = Row(good, o).feed(20);
   EXPECT_TRUE(test::same_bits(&out[20 * 32], alone.data(), alone.size()));
   for (int i = 0; i < 20 * 32; i++) {
@@ -424,8 +424,9 @@ TEST_P(Attend, StridedInputs) {
     const mx::array a = part(values, width, 0, 30);
     return mx::transpose(mx::contiguous(mx::transpose(a)));
   };
-  const auto y = to_floats(attend(turned(t.q, 64), turned(t.k, 32),
-                                  turned(t.v, 32), {&call, 1}, o).out);
+  const auto y = to_floats(
+      attend(turned(t.q, 64), turned(t.k, 32), turned(t.v, 32), {&call, 1}, o)
+          .out);
   EXPECT_TRUE(test::same_bits(y, Row(t, o).feed(30)));
 }
 
@@ -439,8 +440,7 @@ TEST(AttendErrors, SayWhatWasExpected) {
     });
   };
   const mx::array none = mx::zeros({0});
-  const std::string shapes =
-      "[attend] expected q [T, n * 32], k and v [T, 32]";
+  const std::string shapes = "[attend] expected q [T, n * 32], k and v [T, 32]";
   const AttendRow fine{0, 3, 0, 64, none};
   EXPECT_EQ(error({3, 64}, {3, 32}, fine, append), "");
   EXPECT_EQ(error({3, 48}, {3, 32}, fine, append), shapes);
@@ -459,15 +459,15 @@ TEST(AttendErrors, SayWhatWasExpected) {
   EXPECT_TRUE(bad_row({-1, 3, 0, 64, none}, append));
   EXPECT_TRUE(bad_row({0, -1, 0, 64, none}, append));
   EXPECT_TRUE(bad_row({0, 3, -1, 64, none}, append));
-  EXPECT_TRUE(bad_row({0, 3, 62, 64, planes}, append));    // no room
-  EXPECT_TRUE(bad_row({0, 3, 0, 100, none}, append));      // not of 64
-  EXPECT_TRUE(bad_row({0, 3, 10, 64, none}, append));      // no past
-  EXPECT_TRUE(bad_row({0, 3, 65, 128, planes}, append));   // less past
+  EXPECT_TRUE(bad_row({0, 3, 62, 64, planes}, append));   // no room
+  EXPECT_TRUE(bad_row({0, 3, 0, 100, none}, append));     // not of 64
+  EXPECT_TRUE(bad_row({0, 3, 10, 64, none}, append));     // no past
+  EXPECT_TRUE(bad_row({0, 3, 65, 128, planes}, append));  // less past
   EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({8, 64 * 16})}, append));
   EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({4, 128 * 16})}, append));
-  EXPECT_TRUE(bad_row({0, 3, 10, 64, mx::zeros({4, 64 * 16}, mx::float16)},
-                      append));
-  EXPECT_FALSE(bad_row({0, 3, 64, 128, planes}, ring));    // grows
+  EXPECT_TRUE(
+      bad_row({0, 3, 10, 64, mx::zeros({4, 64 * 16}, mx::float16)}, append));
+  EXPECT_FALSE(bad_row({0, 3, 64, 128, planes}, ring));  // grows
   EXPECT_FALSE(bad_row({0, 3, 900, 320, mx::zeros({4, 320 * 16})}, ring));
   EXPECT_TRUE(bad_row({0, 3, 320, 384, mx::zeros({4, 256 * 16})}, ring));
   EXPECT_TRUE(bad_row({0, 3, 254, 256, mx::zeros({4, 256 * 16})}, ring));
@@ -475,7 +475,8 @@ TEST(AttendErrors, SayWhatWasExpected) {
     EXPECT_EQ(error({3, 64}, {3, 32}, fine,
                     options_of({Number::f32, 2, 16}, window, true)),
               fmt::format("[attend] the window must be in [1, {}] for a ring, "
-                          "got {}", kMostWindow, window));
+                          "got {}",
+                          kMostWindow, window));
   }
 }
 

@@ -52,9 +52,8 @@ TEST_P(Matmul, FastIsTheProductWithInt8Activations) {
       const auto y = to_floats(matmul(to_array(x, {3, k}), w, Precision::fast));
       for (int m = 0; m < 3; m++) {
         const float* row = &x[m * k];
-        const auto seen = format.dense()
-                              ? std::vector<float>(row, row + k)
-                              : test::rounded_to_int8(row, k);
+        const auto seen = format.dense() ? std::vector<float>(row, row + k)
+                                         : test::rounded_to_int8(row, k);
         expect_row(&y[m * kColumns], seen.data(), values, kColumns, k, 1e-6);
       }
     }
@@ -92,8 +91,8 @@ TEST_P(Matmul, ARowDoesNotSeeItsCompany) {
               test::same_bits(y.data(), alone.data(), common * kColumns))
               << count << " rows, " << threads << " threads";
           if (count == kRows) {
-            ASSERT_TRUE(test::same_bits(&y[(kRows - 1) * kColumns],
-                                        last.data(), kColumns));
+            ASSERT_TRUE(test::same_bits(&y[(kRows - 1) * kColumns], last.data(),
+                                        kColumns));
           }
         }
       }
@@ -102,16 +101,17 @@ TEST_P(Matmul, ARowDoesNotSeeItsCompany) {
 }
 
 TEST_P(Matmul, BiasesAndResidualAreAdded) {
-  const Weight w = test::random_weight(test::main_formats()[3], kColumns, 64, 1);
+  const Weight w =
+      test::random_weight(test::main_formats()[3], kColumns, 64, 1);
   const auto x = to_array(test::normal_floats(5 * 64, 2), {5, 64});
   const auto bias = test::normal_floats(kColumns, 3);
   const auto residual = test::normal_floats(5 * kColumns, 4);
   for (Precision precision : {Precision::fast, Precision::exact}) {
     const auto plain = to_floats(matmul(x, w, precision));
-    const auto y = to_floats(matmul(
-        x, w, precision,
-        {.biases = {to_array(bias, {kColumns})},
-         .residual = to_array(residual, {5, kColumns})}));
+    const auto y =
+        to_floats(matmul(x, w, precision,
+                         {.biases = {to_array(bias, {kColumns})},
+                          .residual = to_array(residual, {5, kColumns})}));
     for (size_t i = 0; i < y.size(); i++) {
       ASSERT_EQ(y[i], plain[i] + bias[i % kColumns] + residual[i]);
     }
@@ -146,7 +146,8 @@ TEST_P(Matmul, WeightsThatShareX) {
 }
 
 TEST_P(Matmul, StridedX) {
-  const Weight w = test::random_weight(test::main_formats()[3], kColumns, 64, 1);
+  const Weight w =
+      test::random_weight(test::main_formats()[3], kColumns, 64, 1);
   const auto values = test::normal_floats(64 * 9, 2);
   const mx::array x = mx::transpose(to_array(values, {64, 9}));  // [9, 64]
   const auto copy = to_array(to_floats(x), {9, 64});
@@ -161,17 +162,18 @@ TEST_P(Matmul, StridedX) {
     }
     // One row for all: stride 0.
     const auto row = mx::slice(x, {2, 0}, {3, 64});
-    const auto same = to_floats(
-        matmul(mx::broadcast_to(row, {4, 64}), w, precision));
+    const auto same =
+        to_floats(matmul(mx::broadcast_to(row, {4, 64}), w, precision));
     for (int i = 0; i < 4; i++) {
-      EXPECT_TRUE(test::same_bits(&same[i * kColumns], &y[2 * kColumns],
-                                  kColumns));
+      EXPECT_TRUE(
+          test::same_bits(&same[i * kColumns], &y[2 * kColumns], kColumns));
     }
   }
 }
 
 TEST_P(Matmul, HalfPrecisionXIsTakenAsF32) {
-  const Weight w = test::random_weight(test::main_formats()[3], kColumns, 64, 1);
+  const Weight w =
+      test::random_weight(test::main_formats()[3], kColumns, 64, 1);
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
     const auto x =
         mx::astype(to_array(test::normal_floats(2 * 64, 2), {2, 64}), dtype);
@@ -222,8 +224,7 @@ TEST_P(Matmul, ARowOfNanStaysAlone) {
         for (int i = 0; i < kColumns; i++) {
           EXPECT_FALSE(std::isfinite(y[4 * kColumns + i])) << i;
         }
-        EXPECT_TRUE(
-            test::same_bits(y.data(), before.data(), 4 * kColumns));
+        EXPECT_TRUE(test::same_bits(y.data(), before.data(), 4 * kColumns));
         EXPECT_TRUE(test::same_bits(&y[5 * kColumns], &before[5 * kColumns],
                                     4 * kColumns));
       }
@@ -232,14 +233,16 @@ TEST_P(Matmul, ARowOfNanStaysAlone) {
 }
 
 TEST_P(Matmul, NoRows) {
-  const Weight w = test::random_weight(test::main_formats()[3], kColumns, 64, 1);
+  const Weight w =
+      test::random_weight(test::main_formats()[3], kColumns, 64, 1);
   const auto y = matmul(mx::zeros({0, 64}), w, Precision::fast);
   EXPECT_EQ(y.shape(), (mx::Shape{0, kColumns}));
   EXPECT_TRUE(to_floats(y).empty());
 }
 
 TEST(MatmulErrors, SayWhatWasExpected) {
-  const Weight w = test::random_weight(test::main_formats()[3], kColumns, 64, 1);
+  const Weight w =
+      test::random_weight(test::main_formats()[3], kColumns, 64, 1);
   const Weight two[] = {w, w};
   auto error = [&](const mx::array& x, std::span<const Weight> weights,
                    const MatmulExtras& extras = {}) {

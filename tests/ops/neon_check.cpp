@@ -100,12 +100,13 @@ void check_matmul() {
     };
     compare(f.name() + " dequantize_row", 0, n * k,
             [&](const Kernels& kernel, float* y) {
-      for (int i = 0; i < n; i++) kernel.dequantize_row(w, i, y + i * k);
-    });
+              for (int i = 0; i < n; i++)
+                kernel.dequantize_row(w, i, y + i * k);
+            });
     compare(f.name() + " matmul_f32", 1e-5f, rows * n,
             [&](const Kernels& kernel, float* y) {
-      kernel.matmul_f32(w, 0, tiles, x.data(), k, 0, rows, out(y));
-    });
+              kernel.matmul_f32(w, 0, tiles, x.data(), k, 0, rows, out(y));
+            });
     if (f.dense()) continue;
     std::vector<int8_t> q(rows * k);
     Floats scale(rows * k / 32), sum(rows * k / 32);
@@ -114,9 +115,9 @@ void check_matmul() {
                         half_sums.data()};
     compare(f.name() + " matmul_int8", 1e-5f, rows * n,
             [&](const Kernels& kernel, float* y) {
-      kernel.quantize_rows(x.data(), k, 0, rows, int8);
-      kernel.matmul_int8(w, 0, tiles, int8, 0, rows, out(y));
-    });
+              kernel.quantize_rows(x.data(), k, 0, rows, int8);
+              kernel.matmul_int8(w, 0, tiles, int8, 0, rows, out(y));
+            });
   }
 }
 
@@ -134,20 +135,22 @@ void check_quantize_rows() {
   x[5 * k + 40] = NAN;
   compare("quantize_rows", 0, rows * k + rows * k / 32 * 4,
           [&](const Kernels& kernel, float* y) {
-    std::vector<int8_t> q(rows * k);
-    Floats scale(rows * k / 32), sum(rows * k / 32);
-    std::vector<int32_t> half_sums(rows * k / 16);
-    kernel.quantize_rows(x.data(), k, 0, rows,
-                         {k, q.data(), scale.data(), sum.data(),
-                          half_sums.data()});
-    for (size_t i = 0; i < q.size(); i++) {
-      *y++ = std::isfinite(scale[i / 32]) ? q[i] : 0;
-    }
-    auto put = [&](float value) { *y++ = std::isfinite(value) ? value : NAN; };
-    for (float s : scale) put(s);
-    for (float s : sum) put(s);
-    for (int32_t s : half_sums) put(float(s));
-  });
+            std::vector<int8_t> q(rows * k);
+            Floats scale(rows * k / 32), sum(rows * k / 32);
+            std::vector<int32_t> half_sums(rows * k / 16);
+            kernel.quantize_rows(
+                x.data(), k, 0, rows,
+                {k, q.data(), scale.data(), sum.data(), half_sums.data()});
+            for (size_t i = 0; i < q.size(); i++) {
+              *y++ = std::isfinite(scale[i / 32]) ? q[i] : 0;
+            }
+            auto put = [&](float value) {
+              *y++ = std::isfinite(value) ? value : NAN;
+            };
+            for (float s : scale) put(s);
+            for (float s : sum) put(s);
+            for (int32_t s : half_sums) put(float(s));
+          });
 }
 
 void check_rows() {
@@ -156,8 +159,8 @@ void check_rows() {
     const Floats x = normal(size), other = normal(size);
     compare("rms_norm" + suffix, 1e-6f, size,
             [&](const Kernels& kernel, float* y) {
-      kernel.rms_norm(x.data(), other.data(), 1, 1e-6f, size, y);
-    });
+              kernel.rms_norm(x.data(), other.data(), 1, 1e-6f, size, y);
+            });
     compare("scale" + suffix, 0, size, [&](const Kernels& kernel, float* y) {
       kernel.scale(x.data(), 1.7f, size, y);
     });
@@ -165,12 +168,12 @@ void check_rows() {
       const Floats gate = normal(size, scale);
       compare("silu_mul" + suffix, 1e-6f, size,
               [&](const Kernels& kernel, float* y) {
-        kernel.silu_mul(gate.data(), other.data(), size, y);
-      });
+                kernel.silu_mul(gate.data(), other.data(), size, y);
+              });
       compare("gelu_tanh_mul" + suffix, 1e-6f, size,
               [&](const Kernels& kernel, float* y) {
-        kernel.gelu_tanh_mul(gate.data(), other.data(), size, y);
-      });
+                kernel.gelu_tanh_mul(gate.data(), other.data(), size, y);
+              });
     }
   }
   const Floats x = normal(3 * 80), cos = normal(20), sin = normal(20);
@@ -201,11 +204,11 @@ void check_store(Number number, int head_dim, const Floats& k,
                  const Floats& v) {
   compare("store_kv", 0, (k.size() + v.size()) * 4,
           [&](const Kernels& kernel, float* y) {
-    Planes planes;
-    store(kernel, number, head_dim, k, v, planes);
-    for (uint8_t b : planes.keys) *y++ = b;
-    for (uint8_t b : planes.values) *y++ = b;
-  });
+            Planes planes;
+            store(kernel, number, head_dim, k, v, planes);
+            for (uint8_t b : planes.keys) *y++ = b;
+            for (uint8_t b : planes.values) *y++ = b;
+          });
 }
 
 void check_attend(Number number, int head_dim, float soft_cap) {
@@ -218,38 +221,37 @@ void check_attend(Number number, int head_dim, float soft_cap) {
     first.push_back(begin + i * 11);
     last.push_back(begin + 130 + i);
   }
-  compare("attend of " + std::to_string(head_dim), 1e-5f,
-          queries * head_dim + 2 * queries,
-          [&](const Kernels& kernel, float* y) {
-    Planes planes;
-    store(kernel, number, head_dim, k, v, planes);
-    auto attend = [&](int from, int to, float* max) {
-      std::fill_n(max, queries, -INFINITY);
-      kernel.attend({.number = number,
-                     .k = planes.keys.data(),
-                     .v = planes.values.data(),
-                     .head_dim = head_dim,
-                     .queries = queries,
-                     .q = q.data(),
-                     .first = first.data(),
-                     .last = last.data(),
-                     .begin = from,
-                     .end = to,
-                     .soft_cap = soft_cap,
-                     .max = max,
-                     .sum = max + queries,
-                     .out = max + 2 * queries});
-    };
-    attend(begin, begin + 192, y);
-    Floats more(queries * (head_dim + 2));  // other keys, to join
-    attend(begin + 64, begin + 128, more.data());
-    for (int i = 0; i < queries; i++) {
-      kernel.attend_join(y + i, y + queries + i,
-                         y + 2 * queries + i * head_dim, &more[i],
-                         &more[queries + i],
-                         &more[2 * queries + i * head_dim], head_dim);
-    }
-  });
+  compare(
+      "attend of " + std::to_string(head_dim), 1e-5f,
+      queries * head_dim + 2 * queries, [&](const Kernels& kernel, float* y) {
+        Planes planes;
+        store(kernel, number, head_dim, k, v, planes);
+        auto attend = [&](int from, int to, float* max) {
+          std::fill_n(max, queries, -INFINITY);
+          kernel.attend({.number = number,
+                         .k = planes.keys.data(),
+                         .v = planes.values.data(),
+                         .head_dim = head_dim,
+                         .queries = queries,
+                         .q = q.data(),
+                         .first = first.data(),
+                         .last = last.data(),
+                         .begin = from,
+                         .end = to,
+                         .soft_cap = soft_cap,
+                         .max = max,
+                         .sum = max + queries,
+                         .out = max + 2 * queries});
+        };
+        attend(begin, begin + 192, y);
+        Floats more(queries * (head_dim + 2));  // other keys, to join
+        attend(begin + 64, begin + 128, more.data());
+        for (int i = 0; i < queries; i++) {
+          kernel.attend_join(
+              y + i, y + queries + i, y + 2 * queries + i * head_dim, &more[i],
+              &more[queries + i], &more[2 * queries + i * head_dim], head_dim);
+        }
+      });
 }
 
 void check_attention() {
@@ -260,10 +262,14 @@ void check_attention() {
       }
     }
     // Ties, subnormal, overflow, infinity and NaN of the stored type.
-    const Floats odd = {1.f + 0x1p-11f, 1.f + 3 * 0x1p-11f, 1.f + 0x1p-8f,
-                        1.f + 3 * 0x1p-8f, 1e-7f, -3e-8f, 65519.f, 65520.f,
-                        1e9f, 3.4e38f, -0.f, INFINITY, -INFINITY, NAN, 1e-40f,
-                        0.1f};
+    const Floats odd = {1.f + 0x1p-11f, 1.f + 3 * 0x1p-11f,
+                        1.f + 0x1p-8f,  1.f + 3 * 0x1p-8f,
+                        1e-7f,          -3e-8f,
+                        65519.f,        65520.f,
+                        1e9f,           3.4e38f,
+                        -0.f,           INFINITY,
+                        -INFINITY,      NAN,
+                        1e-40f,         0.1f};
     check_store(number, 16, odd, odd);
   }
 }

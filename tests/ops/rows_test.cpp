@@ -54,9 +54,8 @@ TEST_P(RmsNorm, AgainstDouble) {
               normalised(&x[m * size], weight.data(), size, 1e-6, offset);
           expected.insert(expected.end(), row.begin(), row.end());
         }
-        const auto y = to_floats(rms_norm(to_array(x, {3, size}),
-                                          to_array(weight, {size}), 1e-6f,
-                                          offset));
+        const auto y = to_floats(rms_norm(
+            to_array(x, {3, size}), to_array(weight, {size}), 1e-6f, offset));
         // weight + offset near zero keeps the error of the sum.
         expect_close(y, expected, 2e-6, 1e-3);
       }
@@ -163,8 +162,13 @@ TEST_P(Rope, AgainstDouble) {
   struct Sizes {
     int head_dim, rotary;
   };
-  for (const Sizes& size : {Sizes{2, 2}, {16, 16}, {64, 64}, {72, 36},
-                            {80, 20}, {128, 128}, {6, 2}}) {
+  for (const Sizes& size : {Sizes{2, 2},
+                            {16, 16},
+                            {64, 64},
+                            {72, 36},
+                            {80, 20},
+                            {128, 128},
+                            {6, 2}}) {
     const auto [D, rotary] = size;
     const auto freq = frequencies(rotary / 2);
     const mx::array table =
@@ -211,17 +215,15 @@ TEST_P(Rope, ManyTokensOnAnyThreads) {
   set_threads(1);
   const auto one = to_floats(rope(x, table, {.head_dim = D}));
   set_threads(3);
-  EXPECT_TRUE(
-      test::same_bits(to_floats(rope(x, table, {.head_dim = D})), one));
+  EXPECT_TRUE(test::same_bits(to_floats(rope(x, table, {.head_dim = D})), one));
 }
 
 TEST(RopeErrors, SayWhatWasExpected) {
   const std::string shapes =
       "[rope] expected x [T, H * D] and a table [T, 2, R] with 2 R <= D";
   auto error = [&](mx::Shape x, mx::Shape table, RopeOptions options) {
-    return test::error_of([&] {
-      rope(mx::zeros(x), mx::zeros(table), options);
-    });
+    return test::error_of(
+        [&] { rope(mx::zeros(x), mx::zeros(table), options); });
   };
   EXPECT_EQ(error({3, 16}, {3, 2, 4}, {.head_dim = 8}), "");
   EXPECT_EQ(error({3, 2, 8}, {3, 2, 4}, {.head_dim = 8}), shapes);
@@ -231,8 +233,7 @@ TEST(RopeErrors, SayWhatWasExpected) {
   EXPECT_EQ(error({3, 16}, {3, 3, 4}, {.head_dim = 8}), shapes);
   EXPECT_EQ(error({3, 16}, {3, 2, 5}, {.head_dim = 8}), shapes);
   EXPECT_EQ(error({3, 16}, {3, 2, 4}, {.head_dim = 0}), shapes);
-  EXPECT_EQ(error({3, 16}, {3, 2, 4},
-                  {.head_dim = 8, .norm = mx::zeros({7})}),
+  EXPECT_EQ(error({3, 16}, {3, 2, 4}, {.head_dim = 8, .norm = mx::zeros({7})}),
             "[rope] the norm must have 8 numbers, got 7");
 }
 
@@ -241,8 +242,8 @@ QUERN_ON_EACH_ISA(Gated);
 
 // Steps over [-110, 110] and a few far out.
 std::vector<float> gate_values() {
-  std::vector<float> values = {0.f, -0.f, 1e-30f, -1e-30f, 1e4f, -1e4f,
-                               88.f, -88.f, 87.4f, -87.4f, 3e12f, -3e12f};
+  std::vector<float> values = {0.f,  -0.f,  1e-30f, -1e-30f, 1e4f,  -1e4f,
+                               88.f, -88.f, 87.4f,  -87.4f,  3e12f, -3e12f};
   for (int i = -4400; i <= 4400; i++) values.push_back(float(i) * 0.025f);
   return values;
 }
@@ -260,7 +261,8 @@ TEST_P(Gated, SiluAgainstDouble) {
   const auto y = gate(Gate::silu, x, 2);
   for (size_t i = 0; i < x.size(); i++) {
     const double expected = 2 * (x[i] / (1 + std::exp(-double(x[i]))));
-    ASSERT_NEAR(y[i], expected, 4e-7 * std::fabs(expected) + 1e-38 * std::fabs(x[i]) + 1e-44)
+    ASSERT_NEAR(y[i], expected,
+                4e-7 * std::fabs(expected) + 1e-38 * std::fabs(x[i]) + 1e-44)
         << x[i];
   }
 }
@@ -297,8 +299,8 @@ TEST_P(Gated, AnElementDoesNotSeeItsCompany) {
         to_floats(gated(kind, to_array(x, {9001}), to_array(up, {9001})));
     EXPECT_TRUE(test::same_bits(one, three));
     for (int at : {0, 15, 1024, 9000}) {
-      const auto alone = to_floats(gated(kind, to_array({x[at]}, {1, 1}),
-                                         to_array({up[at]}, {1, 1})));
+      const auto alone = to_floats(
+          gated(kind, to_array({x[at]}, {1, 1}), to_array({up[at]}, {1, 1})));
       EXPECT_EQ(alone[0], one[at]);
     }
   }

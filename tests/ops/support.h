@@ -38,10 +38,9 @@ inline std::string isa_name(const testing::TestParamInfo<Isa>& info) {
   return kNames[int(info.param)];
 }
 
-#define QUERN_ON_EACH_ISA(Fixture)                                        \
-  INSTANTIATE_TEST_SUITE_P(Isa, Fixture,                                  \
-                           testing::ValuesIn(test::available_isas()),     \
-                           test::isa_name)
+#define QUERN_ON_EACH_ISA(Fixture) \
+  INSTANTIATE_TEST_SUITE_P(        \
+      Isa, Fixture, testing::ValuesIn(test::available_isas()), test::isa_name)
 
 inline std::vector<float> normal_floats(size_t count, int seed,
                                         float scale = 1) {

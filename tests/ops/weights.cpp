@@ -130,9 +130,8 @@ Weight random_weight(const Format& f, int n, int k, int seed) {
 
 std::vector<int> sizes_of_k(const Format& f) {
   if (f.dense()) return {1, 7, 130};
-  const int least = f.scales == Scales::pair || f.scales == Scales::single
-                        ? f.group
-                        : 256;
+  const int least =
+      f.scales == Scales::pair || f.scales == Scales::single ? f.group : 256;
   return {least, 3 * least};
 }
 

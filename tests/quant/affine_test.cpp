@@ -43,9 +43,9 @@ TEST(Affine, MeansWhatMlxSays) {
     const Weight w =
         pack_affine(q.codes(), q.scales(), q.biases(), c.bits, c.group)
             .or_throw();
-    const auto expected = test::to_floats(mx::dequantize(
-        q.array(0), mx::astype(q.array(1), mx::float32),
-        mx::astype(q.array(2), mx::float32), c.group, c.bits));
+    const auto expected = test::to_floats(
+        mx::dequantize(q.array(0), mx::astype(q.array(1), mx::float32),
+                       mx::astype(q.array(2), mx::float32), c.group, c.bits));
     const auto values = test::to_floats(dequantize(w));
     ASSERT_EQ(values.size(), expected.size());
     const float most = std::fabs(*std::max_element(
@@ -60,8 +60,8 @@ TEST(Affine, MeansWhatMlxSays) {
       const Tiles tiles{w.format, w.tiles.data<uint8_t>(), w.n, w.k};
       for (int n = 0; n < kRows; n++) {
         kernels().dequantize_row(tiles, n, row.data());
-        ASSERT_TRUE(test::same_bits(row.data(), &values[n * kColumns],
-                                    kColumns))
+        ASSERT_TRUE(
+            test::same_bits(row.data(), &values[n * kColumns], kColumns))
             << kernels().name << " row " << n;
       }
     }

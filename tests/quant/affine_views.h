@@ -31,7 +31,9 @@ class AffineViews {
   }
   TensorView view(const char* name, int i, TensorType type) const {
     const auto& a = parts_[i];
-    return {name, type, {a.shape(0), a.shape(1)},
+    return {name,
+            type,
+            {a.shape(0), a.shape(1)},
             {reinterpret_cast<const std::byte*>(a.data<uint8_t>()), a.nbytes()},
             nullptr};
   }

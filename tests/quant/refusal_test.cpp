@@ -21,13 +21,14 @@ std::string refusal(const Result<Weight>& w) {
 }
 
 TEST(PackWeight, RefusesUnsupportedTypesByName) {
-  for (TensorType type : {TensorType::IQ1_S, TensorType::IQ2_XXS,
-                          TensorType::IQ3_S, TensorType::IQ4_NL,
-                          TensorType::IQ4_XS, TensorType::TQ1_0,
-                          TensorType::MXFP4, TensorType::Q8_K}) {
+  for (TensorType type :
+       {TensorType::IQ1_S, TensorType::IQ2_XXS, TensorType::IQ3_S,
+        TensorType::IQ4_NL, TensorType::IQ4_XS, TensorType::TQ1_0,
+        TensorType::MXFP4, TensorType::Q8_K}) {
     EXPECT_EQ(refusal(pack_weight(tensor(type, {2, 512})))
                   .rfind("tensor 'w' has the type " +
-                         std::string(type_info(type).name) + ", supported", 0),
+                             std::string(type_info(type).name) + ", supported",
+                         0),
               0u)
         << type_info(type).name;
   }
@@ -70,9 +71,15 @@ class PackAffine : public Test {
 TEST_F(PackAffine, RefusesBitsAndGroups) {
   const auto c = parts_.codes(), s = parts_.scales(), b = parts_.biases();
   EXPECT_EQ(refused(c, s, b), "accepted");
-  for (auto [bits, group] : std::vector<std::pair<int, int>>{
-           {7, 64}, {1, 64}, {9, 64}, {0, 64}, {-4, 64}, {4, 16}, {4, 0},
-           {4, 48}, {4, 256}}) {
+  for (auto [bits, group] : std::vector<std::pair<int, int>>{{7, 64},
+                                                             {1, 64},
+                                                             {9, 64},
+                                                             {0, 64},
+                                                             {-4, 64},
+                                                             {4, 16},
+                                                             {4, 0},
+                                                             {4, 48},
+                                                             {4, 256}}) {
     EXPECT_EQ(refused(c, s, b, bits, group),
               fmt::format("codes: {} bits in groups of {} are not supported "
                           "(bits 2, 3, 4, 5, 6, 8; groups 32, 64, 128)",
@@ -82,8 +89,9 @@ TEST_F(PackAffine, RefusesBitsAndGroups) {
 
 TEST_F(PackAffine, RefusesPartsThatDoNotFit) {
   const auto c = parts_.codes(), s = parts_.scales(), b = parts_.biases();
-  const std::string fits = "codes: codes, scales and biases do not fit 4 bits "
-                           "in groups of 64";
+  const std::string fits =
+      "codes: codes, scales and biases do not fit 4 bits "
+      "in groups of 64";
   auto shaped = [](TensorView t, std::vector<int64_t> shape) {
     t.shape = std::move(shape);
     return t;

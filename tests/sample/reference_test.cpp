@@ -109,8 +109,7 @@ std::vector<float> random_logits(Random& random) {
     case 3:  // out of all proportion
       for (float& x : logits) x *= 1e37f;
       break;
-    default:
-      break;
+    default: break;
   }
   return logits;
 }

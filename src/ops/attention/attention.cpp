@@ -28,9 +28,15 @@ class Attention {
  public:
   Attention(const AttendOptions& options, int heads, const float* q,
             const float* k, const float* v, float* out)
-      : o_(options), heads_(heads), group_(heads / options.kv.kv_heads),
-        D_(options.kv.head_dim), bytes_(qmm::number_bytes(options.kv.number)),
-        q_(q), k_(k), v_(v), out_(out) {}
+      : o_(options),
+        heads_(heads),
+        group_(heads / options.kv.kv_heads),
+        D_(options.kv.head_dim),
+        bytes_(qmm::number_bytes(options.kv.number)),
+        q_(q),
+        k_(k),
+        v_(v),
+        out_(out) {}
 
   // Appends the rows' tokens and attends. A ring takes them in steps, so that
   // nothing a token of the step still sees is overwritten.
@@ -185,7 +191,8 @@ class Attention {
       const int token = task.token + t;
       const int position = task.row->start + token;
       const int64_t at = (int64_t(task.row->begin + token) * heads_ +
-                          int64_t(task.head) * group_) * D_;
+                          int64_t(task.head) * group_) *
+                         D_;
       kernels().scale(q_ + at, o_.scale, group_ * D_,
                       queries.q.data() + int64_t(t) * group_ * D_);
       for (int g = 0; g < group_; g++) {
@@ -270,7 +277,8 @@ class AttendPrimitive final : public CpuPrimitive {
 
   AttendPrimitive(mx::Stream s, AttendOptions options,
                   std::vector<RowPlan> rows)
-      : CpuPrimitive(s, "quern.attend"), options_(options),
+      : CpuPrimitive(s, "quern.attend"),
+        options_(options),
         rows_(std::move(rows)) {}
 
   void eval_cpu(const std::vector<array>& inputs,
@@ -304,13 +312,14 @@ class AttendPrimitive final : public CpuPrimitive {
     for (size_t i = 0; i < plans.size(); i++) {
       const RowPlan& p = plans[i];
       auto* planes = out[1 + i].data<uint8_t>();
-      if (!keeps(in[3 + i], out[1 + i])) grow(options.kv, in[3 + i], out[1 + i]);
+      if (!keeps(in[3 + i], out[1 + i]))
+        grow(options.kv, in[3 + i], out[1 + i]);
       rows.push_back({p.begin, p.count, p.start, p.capacity, planes,
                       planes + out[1 + i].nbytes() / 2});
     }
     Attention(options, in[0].shape(1) / options.kv.head_dim,
-              in[0].data<float>(),
-              in[1].data<float>(), in[2].data<float>(), out[0].data<float>())
+              in[0].data<float>(), in[1].data<float>(), in[2].data<float>(),
+              out[0].data<float>())
         .run(rows);
   }
 
@@ -365,9 +374,10 @@ void check(const array& q, const array& k, const array& v,
   }
   for (const AttendRow& row : rows) {
     if (!fits(row, q.shape(0), o)) {
-      fail("[attend] a row of tokens [{}, {}) at position {} does not fit "
-           "planes of {} tokens", row.begin, row.begin + row.count, row.start,
-           row.capacity);
+      fail(
+          "[attend] a row of tokens [{}, {}) at position {} does not fit "
+          "planes of {} tokens",
+          row.begin, row.begin + row.count, row.start, row.capacity);
     }
   }
 }

@@ -27,10 +27,10 @@ struct KvShape {
 
 // A row's part in one call.
 struct AttendRow {
-  int begin, count;   // its tokens of q, k, v
-  int start;          // positions before: its first token has position `start`
-  int capacity;       // of its planes after the call, at least as before
-  mx::array planes;   // keys and values of [0, start); empty when start is 0
+  int begin, count;  // its tokens of q, k, v
+  int start;         // positions before: its first token has position `start`
+  int capacity;      // of its planes after the call, at least as before
+  mx::array planes;  // keys and values of [0, start); empty when start is 0
 };
 
 struct AttendOptions {
@@ -53,11 +53,11 @@ struct Attended {
   std::vector<mx::array> planes;  // of each row, its tokens appended
 };
 
-// q [T, H * D], k and v [T, kv_heads * D]. The given planes are written in place
-// past `start` (or copied to larger ones): an older value of them still reads
-// right up to its own length, a ring's does not.
-// A token's result depends on its row's keys alone: scores in order of d, keys
-// in blocks of 64, the blocks of 512 keys joined in order.
+// q [T, H * D], k and v [T, kv_heads * D]. The given planes are written in
+// place past `start` (or copied to larger ones): an older value of them still
+// reads right up to its own length, a ring's does not. A token's result depends
+// on its row's keys alone: scores in order of d, keys in blocks of 64, the
+// blocks of 512 keys joined in order.
 Attended attend(const mx::array& q, const mx::array& k, const mx::array& v,
                 std::span<const AttendRow> rows, const AttendOptions& options,
                 mx::StreamOrDevice s = {});

@@ -39,7 +39,8 @@ array attend_reference(const array& q, const array& kv,
     const array cap(options.soft_cap);
     scores = mx::multiply(mx::tanh(mx::divide(scores, cap, s), s), cap, s);
   }
-  const array query = mx::reshape(mx::arange(S - N, S, mx::int32, s), {N, 1}, s);
+  const array query =
+      mx::reshape(mx::arange(S - N, S, mx::int32, s), {N, 1}, s);
   const array key = mx::reshape(mx::arange(S, mx::int32, s), {1, S}, s);
   array seen = mx::less_equal(key, query, s);
   if (options.window > 0) {

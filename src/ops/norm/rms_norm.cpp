@@ -28,8 +28,9 @@ array rms_norm(const array& x_any, const array& weight_any, float eps,
   const array weight = mx::astype(weight_any, mx::float32, s);
   if (x.ndim() == 0 || weight.ndim() != 1 || weight.size() == 0 ||
       x.shape(-1) != weight.shape(0)) {
-    fail("[rms_norm] the weight must have as many numbers as x's last "
-         "dimension");
+    fail(
+        "[rms_norm] the weight must have as many numbers as x's last "
+        "dimension");
   }
   if (residual && residual->shape() != x.shape()) {
     fail("[rms_norm] the residual must have the shape of x");
@@ -46,13 +47,14 @@ array rms_norm(const array& x_any, const array& weight_any, float eps,
     float* y = out[0].data<float>();
     parallel_for(int(in[0].size() / size), std::max(1, 16384 / size),
                  [&](int begin, int end) {
-      for (int64_t at = int64_t(begin) * size; at < int64_t(end) * size;
-           at += size) {
-        kernels().rms_norm(x + at, weight, offset, eps, size, y + at);
-        if (!add) continue;
-        for (int i = 0; i < size; i++) y[at + i] += add[at + i];
-      }
-    });
+                   for (int64_t at = int64_t(begin) * size;
+                        at < int64_t(end) * size; at += size) {
+                     kernels().rms_norm(x + at, weight, offset, eps, size,
+                                        y + at);
+                     if (!add) continue;
+                     for (int i = 0; i < size; i++) y[at + i] += add[at + i];
+                   }
+                 });
   };
   return cpu_op("quern.rms_norm", s, x.shape(), mx::float32, std::move(inputs),
                 std::move(run));

@@ -25,7 +25,7 @@ size_t Format::code_bytes(int k) const {
 
 std::string Format::name() const {
   static constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
-  static constexpr const char* kScales[] = {"dense",  "pair",     "single",
+  static constexpr const char* kScales[] = {"dense", "pair",     "single",
                                             "k_min", "k_nibble", "k_signed"};
   if (dense()) return fmt::format("dense {}", kNumbers[int(number)]);
   return fmt::format("{}-bit {}/{} {}", bits, kScales[int(scales)], group,

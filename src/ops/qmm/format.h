@@ -43,8 +43,8 @@ constexpr int number_bytes(Number n) { return n == Number::f32 ? 4 : 2; }
 struct Format {
   int bits = 32;  // 2, 3, 4, 5, 6, 8 codes; 16, 32 dense
   Scales scales = Scales::none;
-  int group = 0;             // k elements that share a scale
-  int zero = 0;              // single, k_signed: code of zero
+  int group = 0;                // k elements that share a scale
+  int zero = 0;                 // single, k_signed: code of zero
   Number number = Number::f32;  // type of pair's scales, or of dense weights
 
   bool dense() const { return scales == Scales::none; }

@@ -87,11 +87,10 @@ void check(const array& x, std::span<const Weight> weights,
            bias->size());
     }
   }
-  if (extras.residual && (weights.size() != 1 ||
-                          extras.residual->ndim() == 0 ||
-                          extras.residual->shape(-1) != weights[0].n ||
-                          extras.residual->size() / weights[0].n !=
-                              x.size() / weights[0].k)) {
+  if (extras.residual &&
+      (weights.size() != 1 || extras.residual->ndim() == 0 ||
+       extras.residual->shape(-1) != weights[0].n ||
+       extras.residual->size() / weights[0].n != x.size() / weights[0].k)) {
     fail("[matmul] the residual must have the shape of the one result");
   }
 }

@@ -26,7 +26,8 @@ struct Weight {
 enum class Precision { fast, exact };
 
 struct MatmulExtras {
-  std::vector<std::optional<mx::array>> biases;  // one for each weight, or empty
+  std::vector<std::optional<mx::array>>
+      biases;                         // one for each weight, or empty
   std::optional<mx::array> residual;  // [..., N], added; one weight only
 };
 

@@ -20,9 +20,8 @@ mx::Dtype dtype_of(qmm::Number number) {
 
 // Bits [from, from + count) of bytes.
 array bits_of(const array& bytes, int from, int count, mx::StreamOrDevice s) {
-  return mx::bitwise_and(
-      mx::right_shift(bytes, array(uint8_t(from)), s),
-      array(uint8_t((1 << count) - 1)), s);
+  return mx::bitwise_and(mx::right_shift(bytes, array(uint8_t(from)), s),
+                         array(uint8_t((1 << count) - 1)), s);
 }
 
 // A plane of `count` bits: [tiles, units, 64 * count] -> [.., 8 quads, 64].
@@ -50,8 +49,8 @@ array codes_of(const array& code_bytes, int bits, int units,
         mx::slice(u, {0, 0, 64 * done}, {tiles, units, 64 * (done + count)}, s);
     const array part = count == 8 ? mx::reshape(bytes, {tiles, units, 8, 64}, s)
                                   : plane(bytes, count, s);
-    codes = mx::bitwise_or(
-        codes, mx::left_shift(part, array(uint8_t(done)), s), s);
+    codes =
+        mx::bitwise_or(codes, mx::left_shift(part, array(uint8_t(done)), s), s);
     done += count;
   }
   // [tiles, units, quad, row, 4] -> [tiles, (unit, quad, 4), row]
@@ -109,12 +108,14 @@ ScaleMin scales_of(const qmm::Format& f, const array& bytes, int k,
   const array dmin = spread(numbers_at(a, 320, 32, 1, mx::float16, s));
   array sc = d, m = d;
   if (f.scales == Scales::k_min) {
-    const array both = mx::reshape(
-        numbers_at(a, 320, 64, 16, mx::uint8, s), {tiles, -1, 2, kTileRows}, s);
-    sc = mx::squeeze(mx::slice(both, {0, 0, 0, 0},
-                               {tiles, both.shape(1), 1, kTileRows}, s), 2, s);
-    m = mx::squeeze(mx::slice(both, {0, 0, 1, 0},
-                              {tiles, both.shape(1), 2, kTileRows}, s), 2, s);
+    const array both = mx::reshape(numbers_at(a, 320, 64, 16, mx::uint8, s),
+                                   {tiles, -1, 2, kTileRows}, s);
+    sc = mx::squeeze(
+        mx::slice(both, {0, 0, 0, 0}, {tiles, both.shape(1), 1, kTileRows}, s),
+        2, s);
+    m = mx::squeeze(
+        mx::slice(both, {0, 0, 1, 0}, {tiles, both.shape(1), 2, kTileRows}, s),
+        2, s);
   } else {
     const array both = numbers_at(a, 320, 64, 16, mx::uint8, s);
     m = mx::floor(mx::divide(both, array(16.f), s), s);
@@ -140,10 +141,9 @@ array dequantize(const Weight& w, mx::StreamOrDevice s) {
     rows = mx::reshape(rows, {tiles, k_padded, kTileRows}, s);
     rows = mx::astype(rows, mx::float32, s);
   } else {
-    const array q = mx::astype(codes_of(code_bytes, f.bits, w.k / 32, s),
-                               mx::float32, s);
-    const array scale_part =
-        mx::slice(bytes, {0, 0}, {tiles, scale_bytes}, s);
+    const array q =
+        mx::astype(codes_of(code_bytes, f.bits, w.k / 32, s), mx::float32, s);
+    const array scale_part = mx::slice(bytes, {0, 0}, {tiles, scale_bytes}, s);
     const auto [scale, m] = scales_of(f, scale_part, w.k, s);
     rows = mx::add(mx::multiply(q, mx::repeat(scale, f.group, 1, s), s),
                    mx::repeat(m, f.group, 1, s), s);

@@ -35,9 +35,9 @@ array reference(const array& flat, const array& table,
   const array x0 =
       mx::subtract(mx::multiply(a, cos, s), mx::multiply(b, sin, s), s);
   const array x1 = mx::add(mx::multiply(a, sin, s), mx::multiply(b, cos, s), s);
-  array rotated = pairs ? mx::reshape(mx::stack({x0, x1}, -1, s),
-                                      {T, H, 2 * R}, s)
-                        : mx::concatenate({x0, x1}, -1, s);
+  array rotated =
+      pairs ? mx::reshape(mx::stack({x0, x1}, -1, s), {T, H, 2 * R}, s)
+            : mx::concatenate({x0, x1}, -1, s);
   if (2 * R < D) {
     rotated = mx::concatenate({rotated, cut(head, 2 * R, D, 1)}, -1, s);
   }
@@ -107,22 +107,23 @@ array rope(const array& x_any, const array& table_any,
     const float* table = in[1].data<float>();
     const float* norm = in.size() > 2 ? in[2].data<float>() : nullptr;
     float* y = out[0].data<float>();
-    parallel_for(in[0].shape(0), std::max(1, 8192 / (H * D)),
-                 [&](int begin, int end) {
-      for (int64_t t = begin; t < end; t++) {
-        const int64_t at = t * H * D;
-        if (norm) {
-          for (int h = 0; h < H; h++) {
-            kernels().rms_norm(x + at + h * D, norm, offset, eps, D,
-                               y + at + h * D);
+    parallel_for(
+        in[0].shape(0), std::max(1, 8192 / (H * D)), [&](int begin, int end) {
+          for (int64_t t = begin; t < end; t++) {
+            const int64_t at = t * H * D;
+            if (norm) {
+              for (int h = 0; h < H; h++) {
+                kernels().rms_norm(x + at + h * D, norm, offset, eps, D,
+                                   y + at + h * D);
+              }
+            } else {
+              std::memcpy(y + at, x + at, size_t(H) * D * sizeof(float));
+            }
+            const float* angles = table + t * 2 * R;
+            kernels().rope(y + at, H, D, 2 * R, interleaved, angles,
+                           angles + R);
           }
-        } else {
-          std::memcpy(y + at, x + at, size_t(H) * D * sizeof(float));
-        }
-        const float* angles = table + t * 2 * R;
-        kernels().rope(y + at, H, D, 2 * R, interleaved, angles, angles + R);
-      }
-    });
+        });
   };
   return cpu_op("quern.rope", s, x.shape(), mx::float32, std::move(inputs),
                 std::move(run));

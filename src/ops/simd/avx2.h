@@ -13,7 +13,8 @@ inline constexpr const char* kName = "avx2";
 inline constexpr int W = 8;
 inline constexpr int kRowTile = 4;
 inline constexpr int kDenseTile = 2;
-inline constexpr int kQueryTile = 2;   // queries an attention kernel takes at once
+inline constexpr int kQueryTile =
+    2;  // queries an attention kernel takes at once
 
 using F = __m256;
 struct I {
@@ -73,8 +74,8 @@ inline float most(F a) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 inline F scale_by_power(F x, F n) {
-  const __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n),
-                                     _mm256_set1_epi32(127));
+  const __m256i e =
+      _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
   return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)));
 }
 
@@ -93,8 +94,8 @@ inline I low_nibble(I x) {
 inline I high_nibble(I x) { return {_mm256_srli_epi32(x.v, 4)}; }
 template <int n>
 inline I byte_of(Bytes x) {
-  return {_mm256_and_si256(_mm256_srli_epi32(x.v, 8 * n),
-                           _mm256_set1_epi32(255))};
+  return {
+      _mm256_and_si256(_mm256_srli_epi32(x.v, 8 * n), _mm256_set1_epi32(255))};
 }
 inline void store_i8(int8_t* p, F x) {
   __m256i r = _mm256_cvtps_epi32(x);

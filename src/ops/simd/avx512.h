@@ -13,7 +13,8 @@ inline constexpr const char* kName = "avx512";
 inline constexpr int W = 16;
 inline constexpr int kRowTile = 8;    // rows of x a matmul kernel takes at once
 inline constexpr int kDenseTile = 4;  // the same, dense kernels
-inline constexpr int kQueryTile = 4;   // queries an attention kernel takes at once
+inline constexpr int kQueryTile =
+    4;  // queries an attention kernel takes at once
 
 using F = __m512;
 using I = __m512i;
@@ -37,7 +38,8 @@ inline void store_bf16(uint16_t* p, F x) {
   const I bits = _mm512_castps_si512(x);
   const I odd =
       _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  I r = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  I r =
+      _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
   const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
   r = _mm512_mask_set1_epi32(r, nan, 0x7fc00000);
   _mm256_storeu_si256((__m256i*)p,

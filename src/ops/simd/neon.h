@@ -13,7 +13,8 @@ inline constexpr const char* kName = "neon";
 inline constexpr int W = 4;
 inline constexpr int kRowTile = 8;
 inline constexpr int kDenseTile = 4;
-inline constexpr int kQueryTile = 4;   // queries an attention kernel takes at once
+inline constexpr int kQueryTile =
+    4;  // queries an attention kernel takes at once
 
 using F = float32x4_t;
 using I = int32x4_t;

@@ -13,7 +13,8 @@ inline constexpr const char* kName = "portable";
 inline constexpr int W = 4;           // lanes; divides 16
 inline constexpr int kRowTile = 4;    // rows of x a matmul kernel takes at once
 inline constexpr int kDenseTile = 4;  // the same, dense kernels
-inline constexpr int kQueryTile = 2;   // queries an attention kernel takes at once
+inline constexpr int kQueryTile =
+    2;  // queries an attention kernel takes at once
 
 struct F {  // W floats
   float v[W];
@@ -72,8 +73,12 @@ inline uint16_t float_to_bfloat(float x) {
 }
 
 inline F zero() { return F{}; }
-inline F set(float x) { return map([&](int) { return x; }); }
-inline F load(const float* p) { return map([&](int i) { return p[i]; }); }
+inline F set(float x) {
+  return map([&](int) { return x; });
+}
+inline F load(const float* p) {
+  return map([&](int i) { return p[i]; });
+}
 inline void store(float* p, F x) { std::memcpy(p, x.v, sizeof x.v); }
 inline F load_f16(const uint16_t* p) {
   return map([&](int i) { return half_to_float(p[i]); });
@@ -88,10 +93,18 @@ inline void store_f16(uint16_t* p, F x) {
 inline void store_bf16(uint16_t* p, F x) {
   for (int i = 0; i < W; i++) p[i] = float_to_bfloat(x.v[i]);
 }
-inline F add(F a, F b) { return map([&](int i) { return a.v[i] + b.v[i]; }); }
-inline F sub(F a, F b) { return map([&](int i) { return a.v[i] - b.v[i]; }); }
-inline F mul(F a, F b) { return map([&](int i) { return a.v[i] * b.v[i]; }); }
-inline F div(F a, F b) { return map([&](int i) { return a.v[i] / b.v[i]; }); }
+inline F add(F a, F b) {
+  return map([&](int i) { return a.v[i] + b.v[i]; });
+}
+inline F sub(F a, F b) {
+  return map([&](int i) { return a.v[i] - b.v[i]; });
+}
+inline F mul(F a, F b) {
+  return map([&](int i) { return a.v[i] * b.v[i]; });
+}
+inline F div(F a, F b) {
+  return map([&](int i) { return a.v[i] / b.v[i]; });
+}
 // a * b + c, rounded once where the device has it (here twice).
 inline F fma(F a, F b, F c) {
   return map([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
@@ -103,7 +116,9 @@ inline F min(F a, F b) {
 inline F max(F a, F b) {
   return map([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
 }
-inline F abs(F a) { return map([&](int i) { return std::fabs(a.v[i]); }); }
+inline F abs(F a) {
+  return map([&](int i) { return std::fabs(a.v[i]); });
+}
 // To the nearest integer, ties to even.
 inline F nearest(F a) {
   return map([&](int i) { return std::nearbyint(a.v[i]); });
@@ -127,11 +142,15 @@ inline F scale_by_power(F x, F n) {
   });
 }
 
-inline I set_int(int32_t x) { return map_int([&](int) { return x; }); }
+inline I set_int(int32_t x) {
+  return map_int([&](int) { return x; });
+}
 inline I add(I a, I b) {
   return map_int([&](int i) { return a.v[i] + b.v[i]; });
 }
-inline F to_float(I x) { return map([&](int i) { return float(x.v[i]); }); }
+inline F to_float(I x) {
+  return map([&](int i) { return float(x.v[i]); });
+}
 inline I load_u8(const uint8_t* p) {
   return map_int([&](int i) { return p[i]; });
 }
