@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 namespace quern {
 namespace {
@@ -24,10 +23,72 @@ struct Descriptor {
   }
 };
 
+// The rest of what a descriptor gives; `name` is for the reasons.
+Result<std::string> read_all(int fd, const Path& name, size_t limit) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return system_failure("read", name, errno);
+  if (S_ISDIR(info.st_mode)) {
+    return failure("cannot read {}: it is a directory", name.string());
+  }
+  const size_t size = S_ISREG(info.st_mode) ? info.st_size : 0;
+  if (size > limit) {
+    return failure("{} has {} bytes, the limit is {}", name.string(), size,
+                   limit);
+  }
+  std::string text;
+  text.reserve(size);
+  char bytes[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(fd, bytes, sizeof bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_failure("read", name, errno);
+    if (count == 0) return text;
+    text.append(bytes, count);
+    if (text.size() > limit) {
+      return failure("{} has more than {} bytes, the limit", name.string(),
+                     limit);
+    }
+  }
+}
+
+Status write_all(int fd, const Path& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_failure("write", path, errno);
+    bytes.remove_prefix(count);
+  }
+  return {};
+}
+
+// Makes a file, with the mode of the one it is to replace if there is one.
+Status write_new(const Path& path, std::string_view bytes,
+                 const struct stat* replaced) {
+  const Descriptor file{::open(path.c_str(),
+                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                               replaced ? 0600 : 0666)};
+  if (file.fd < 0) return system_failure("write", path, errno);
+  if (replaced && ::fchmod(file.fd, replaced->st_mode & 07777) != 0) {
+    return system_failure("write", path, errno);
+  }
+  return write_all(file.fd, path, bytes);
+}
+
+// Where a chain of links leads, whether or not that exists.
+Path end_of_links(Path path) {
+  std::error_code error;
+  while (std::filesystem::is_symlink(path, error)) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const Path& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // O_NONBLOCK: a pipe without a writer opens at once, to be refused.
+  const Descriptor file{
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return system_failure("open", path, errno);
   struct stat info;
   if (::fstat(file.fd, &info) != 0) return system_failure("stat", path, errno);
@@ -60,43 +121,46 @@ void MappedFile::forget(Bytes range) const {
 }
 
 Result<std::string> read_text(const Path& path, size_t limit) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return failure("cannot read {}: it is a directory", path.string());
+  // O_NONBLOCK: a pipe without a writer opens at once, to be refused.
+  const Descriptor file{
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) return system_failure("open", path, errno);
+  struct stat info;
+  if (::fstat(file.fd, &info) != 0) return system_failure("stat", path, errno);
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return failure("cannot read {}: not a regular file", path.string());
   }
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return system_failure("open", path, errno);
-  const auto size = in.tellg();
-  if (size < 0) return failure("cannot read {}: not seekable", path.string());
-  if (size_t(size) > limit) {
-    return failure("{} has {} bytes, the limit is {}", path.string(),
-                   size_t(size), limit);
-  }
-  std::string text(size_t(size), '\0');
-  in.seekg(0);
-  if (!in.read(text.data(), size)) return system_failure("read", path, errno);
-  return text;
+  return read_all(file.fd, path, limit);
+}
+
+Result<std::string> read_input(const Path& path, size_t limit) {
+  if (path == "-") return read_all(STDIN_FILENO, "stdin", limit);
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) return system_failure("open", path, errno);
+  return read_all(file.fd, path, limit);
 }
 
 Status write_file(const Path& path, std::string_view bytes) {
-  Path part = path;
+  struct stat info;
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return system_failure("write", path, errno);
+  if (exists && !S_ISREG(info.st_mode)) {
+    const Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+    if (file.fd < 0) return system_failure("write", path, errno);
+    return write_all(file.fd, path, bytes);
+  }
+  if (exists && ::access(path.c_str(), W_OK) != 0) {
+    return system_failure("write", path, errno);
+  }
+  const Path target = end_of_links(path);
+  Path part = target;
   part += fmt::format(".{}.part", ::getpid());
-  {
-    std::ofstream out(part, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), std::streamsize(bytes.size()));
-    out.flush();
-    if (!out) {
-      const int error = errno;
-      ::unlink(part.c_str());
-      return system_failure("write", path, error);
-    }
+  Status status = write_new(part, bytes, exists ? &info : nullptr);
+  if (status && ::rename(part.c_str(), target.c_str()) != 0) {
+    status = system_failure("write", path, errno);
   }
-  if (::rename(part.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(part.c_str());
-    return system_failure("write", path, error);
-  }
-  return {};
+  if (!status) ::unlink(part.c_str());
+  return status;
 }
 
 }  // namespace quern

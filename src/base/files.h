@@ -37,10 +37,18 @@ class MappedFile {
   Bytes bytes_;
 };
 
-// The whole file as text; refuses more than `limit` bytes.
-Result<std::string> read_text(const Path& path, size_t limit = 256u << 20);
+inline constexpr size_t kTextLimit = 256u << 20;
 
-// Replaces the file in one step (temporary file beside it, then rename).
+// The whole of a regular file as text; refuses more than `limit` bytes.
+Result<std::string> read_text(const Path& path, size_t limit = kTextLimit);
+
+// The same for an input that a user names, which may be a pipe or a device as
+// well; "-" is stdin.
+Result<std::string> read_input(const Path& path, size_t limit = kTextLimit);
+
+// Replaces the file in one step (temporary file beside it, then rename). Links
+// are followed and an existing file's mode is kept; a pipe or a device stays
+// what it is and is written to.
 Status write_file(const Path& path, std::string_view bytes);
 
 }  // namespace quern
