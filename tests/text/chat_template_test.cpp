@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 
 namespace quern {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Result<std::string> render(std::string source, const Json& context) {
   auto chat_template = ChatTemplate::compile(std::move(source));
@@ -128,6 +130,74 @@ TEST(ChatTemplate, TimeAndMemoryAreBounded) {
         "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
         "{{ 'x' * 100000000 * 100000000 }}", "{{ '%999999999d' % 1 }}"}) {
     EXPECT_FALSE(render(source, Json::object())) << source;
+  }
+}
+
+// `head`, then as many `link`s as `size` bytes of source have room for, `tail`.
+std::string chain(std::string head, std::string_view link,
+                  std::string_view tail, size_t size) {
+  while (head.size() + link.size() + tail.size() <= size) head += link;
+  return head.append(tail);
+}
+
+TEST(ChatTemplate, ChainsOfAnyLengthAreRefusedOrRendered) {
+  const std::vector<std::array<const char*, 3>> chains = {
+      {"{{ ", "-", "1 }}"},
+      {"{{ ", "- ", "a }}"},
+      {"{{ ", "not ", "1 }}"},
+      {"{{ 1", "+1", " }}"},
+      {"{{ a", "+1", " }}"},
+      {"{{ 'a'", "~'b'", " }}"},
+      {"{{ 1", "**1", " }}"},
+      {"{{ 1", "%1", " }}"},
+      {"{{ 1", " and 1", " }}"},
+      {"{{ 1", " == 1", " }}"},
+      {"{{ a", "()", " }}"},
+      {"{{ a", ".b", " }}"},
+      {"{{ a", "[0]", " }}"},
+      {"{{ a", "[:]", " }}"},
+      {"{{ 1", "|string", " }}"},
+      {"{{ 1", " is defined", " }}"},
+      {"{{ ", "0 if 0 else ", "1 }}"},
+      {"{{ 1", " if 1", " }}"},
+      {"{{ ", "(", " }}"},
+      {"{{ ", "[", " }}"},
+      {"{{ ", "{1:", " }}"},
+      {"{% filter upper", "|upper", " %}x{% endfilter %}"},
+      {"{% if 0 %}", "{%elif 0%}", "{% endif %}"},
+      {"", "{% if 1 %}", ""},
+      {"", "{% set x %}", ""},
+      {"", "{% macro a() %}", ""},
+  };
+  for (const auto& [head, link, tail] : chains) {
+    SCOPED_TRACE(std::string(head) + link);
+    for (const size_t size : {1'000, 25'000, 85'000, 200'000, 262'144}) {
+      const auto out = render(chain(head, link, tail, size), Json::object());
+      EXPECT_THAT(out ? "chat template: " : out.reason(),
+                  StartsWith("chat template: "));
+    }
+  }
+}
+
+TEST(ChatTemplate, ATagHasAtMost2000Tokens) {
+  EXPECT_EQ(text(chain("{{ 1", "+1", " }}", 2'005)), "1000");
+  EXPECT_EQ(render(chain("\n{{ 1", "+1", " }}", 2'008), {}).reason(),
+            "chat template: a tag has more than 2000 tokens (line 2)");
+  EXPECT_EQ(text(chain("{% if 0 %}", "{% elif 0 %}",
+                       "{% else %}x{% endif %}", 262'144)),
+            "x");
+}
+
+TEST(ChatTemplate, SourceAndTextAreLimited) {
+  EXPECT_EQ(text(std::string(262'144, 'x')).size(), 262'144);
+  EXPECT_EQ(render(std::string(262'145, 'x'), Json::object()).reason(),
+            "chat template: 262145 bytes, more than the limit of 262144");
+  EXPECT_EQ(text("{{ 'x' * 16777216 }}").size(), 16'777'216);
+  for (const char* source :
+       {"{{ 'x' * 16777216 }}x", "{{ 'x' * 100000000 }}",
+        "{% for i in range(9999) %}{{ 'x' * 9999 }}{% endfor %}"}) {
+    EXPECT_EQ(render(source, Json::object()).reason(),
+              "chat template: its text has more than 16777216 bytes");
   }
 }
 

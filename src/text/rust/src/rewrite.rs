@@ -21,19 +21,26 @@ const KEYWORDS: &[&str] = &[
     "recursive",
 ];
 
-pub fn rewrite(source: &str) -> String {
+/// The parts of one tag. It bounds how deep the syntax tree of an expression
+/// can be, and so the time that compiling it takes.
+const MAX_TOKENS: usize = 2000;
+
+/// Where a tag ends, or why it is refused.
+type End = Result<usize, String>;
+
+pub fn rewrite(source: &str) -> Result<String, String> {
     let mut edits = Edits::default();
     let mut at = 0;
     while let Some(found) = source[at..].find('{') {
         let open = at + found;
         at = match source.as_bytes().get(open + 1) {
             Some(b'#') => find_end(source, open + 2, "#}"),
-            Some(b'{') => Tag::new(source, open + 2, "}}", &mut edits).run(),
-            Some(b'%') => statement(source, open + 2, &mut edits),
+            Some(b'{') => Tag::new(source, open + 2, "}}", &mut edits).run()?,
+            Some(b'%') => statement(source, open + 2, &mut edits)?,
             _ => open + 1,
         };
     }
-    edits.apply(source)
+    Ok(edits.apply(source))
 }
 
 fn find_end(source: &str, from: usize, end: &str) -> usize {
@@ -43,10 +50,10 @@ fn find_end(source: &str, from: usize, end: &str) -> usize {
 }
 
 /// From behind `{%` to behind the end of the tag, or of the raw block.
-fn statement(source: &str, from: usize, edits: &mut Edits) -> usize {
+fn statement(source: &str, from: usize, edits: &mut Edits) -> End {
     let (word, end) = tag_word(source, from);
     match &source[word..end] {
-        "raw" => return raw_end(source, end),
+        "raw" => return Ok(raw_end(source, end)),
         "generation" => edits.replace(word, end, "if true"),
         "endgeneration" => edits.replace(word, end, "endif"),
         _ => {}
@@ -145,8 +152,10 @@ impl<'s, 'e> Tag<'s, 'e> {
     }
 
     /// Reads to the end of the tag and returns where it ends.
-    fn run(mut self) -> usize {
+    fn run(mut self) -> End {
         let bytes = self.source.as_bytes();
+        let begin = self.at;
+        let mut tokens = 0;
         while self.at < bytes.len() {
             let byte = bytes[self.at];
             if byte.is_ascii_whitespace() {
@@ -155,7 +164,14 @@ impl<'s, 'e> Tag<'s, 'e> {
             }
             if self.levels.len() == 1 && self.at_end() {
                 self.close_pending();
-                return find_end(self.source, self.at, self.end);
+                return Ok(find_end(self.source, self.at, self.end));
+            }
+            tokens += 1;
+            if tokens > MAX_TOKENS {
+                let line = 1 + self.source[..begin].matches('\n').count();
+                return Err(format!(
+                    "a tag has more than {MAX_TOKENS} tokens (line {line})"
+                ));
             }
             let start = self.at;
             self.at = match byte {
@@ -170,7 +186,7 @@ impl<'s, 'e> Tag<'s, 'e> {
             }
             self.last_end = self.at;
         }
-        self.at
+        Ok(self.at)
     }
 
     fn at_end(&self) -> bool {

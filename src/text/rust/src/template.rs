@@ -1,5 +1,8 @@
 //! Chat templates with the Jinja2 environment that transformers gives them.
 
+use std::panic::resume_unwind;
+use std::{io, thread};
+
 use minijinja::formatting::{format, FormatStyle};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Value, ValueKind};
@@ -11,7 +14,13 @@ use crate::rewrite::{rewrite, PERCENT, SLICEABLE};
 
 /// Bounds time and memory: an instruction costs 1, and so do 64 bytes made.
 const FUEL: u64 = 4_000_000;
-const MAX_SOURCE: usize = 4 << 20;
+/// Bytes; the templates of known models have less than 60,000.
+const MAX_SOURCE: usize = 256 << 10;
+const MAX_TEXT: usize = 16 << 20;
+/// Bytes. Parsing, compiling and dropping a syntax tree take stack for each
+/// level of it: up to 1,200 bytes for an elif, which has 10 bytes of source,
+/// and 430 for a minus, which has one.
+const STACK: usize = 256 << 20;
 const MAX_WIDTH: usize = 1 << 16;
 const NAME: &str = "chat template";
 
@@ -24,18 +33,26 @@ type Outcome<T> = Result<T, Error>;
 impl Template {
     pub fn new(source: &str) -> Result<Self, String> {
         if source.len() > MAX_SOURCE {
-            return Err(format!("larger than {MAX_SOURCE} bytes"));
+            let size = source.len();
+            return Err(format!("{size} bytes, more than the limit of {MAX_SOURCE}"));
         }
-        let mut environment = environment();
-        environment
-            .add_template_owned(NAME, rewrite(source))
-            .map_err(|e| explain(&e))?;
-        Ok(Template { environment })
+        let source = rewrite(source)?;
+        on_large_stack(|| {
+            let mut environment = environment();
+            environment
+                .add_template_owned(NAME, source)
+                .map_err(|e| explain(&e))?;
+            Ok(Template { environment })
+        })
     }
 
     /// `now` is what strftime_now sees, in seconds since 1970; `mark` is a
     /// character that JSON in ASCII leaves as it is.
     pub fn render(&self, context: &str, now: i64, mark: Option<char>) -> Result<String, String> {
+        on_large_stack(|| self.render_here(context, now, mark))
+    }
+
+    fn render_here(&self, context: &str, now: i64, mark: Option<char>) -> Result<String, String> {
         let context: serde_json::Value =
             serde_json::from_str(context).map_err(|e| format!("its variables: {e}"))?;
         let mut environment = self.environment.clone();
@@ -44,8 +61,50 @@ impl Template {
             to_json(value, &options, mark)
         });
         let template = environment.get_template(NAME).map_err(|e| explain(&e))?;
-        template.render(value_of(context)).map_err(|e| explain(&e))
+        let mut text = Text::default();
+        let outcome = template
+            .render_captured_to(value_of(context), &mut text)
+            .map(drop);
+        match outcome {
+            _ if text.full => Err(format!("its text has more than {MAX_TEXT} bytes")),
+            Ok(()) => String::from_utf8(text.bytes).map_err(|e| e.to_string()),
+            Err(error) => Err(explain(&error)),
+        }
     }
+}
+
+/// What a template writes, up to MAX_TEXT.
+#[derive(Default)]
+struct Text {
+    bytes: Vec<u8>,
+    full: bool,
+}
+
+impl io::Write for Text {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if part.len() > MAX_TEXT - self.bytes.len() {
+            self.full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The syntax tree and the values must not outlive `work`: their destructors
+/// need the stack too.
+fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, work)
+            .map_err(|e| format!("cannot start a thread for it: {e}"))?;
+        worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 fn environment() -> Environment<'static> {
