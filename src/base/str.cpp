@@ -31,19 +31,8 @@ size_t character_length(std::string_view s) {
   return 0;
 }
 
-}  // namespace
-
-bool valid_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t length = character_length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string in_quotes(std::string_view bytes, size_t limit) {
-  std::string out = "'";
+std::string escaped(std::string_view bytes, size_t limit) {
+  std::string out;
   for (size_t i = 0; i < bytes.size();) {
     if (i >= limit) {
       out += "...";
@@ -59,7 +48,26 @@ std::string in_quotes(std::string_view bytes, size_t limit) {
       i += length;
     }
   }
-  return out + "'";
+  return out;
+}
+
+}  // namespace
+
+bool valid_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t length = character_length(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string on_one_line(std::string_view bytes) {
+  return escaped(bytes, bytes.size());
+}
+
+std::string in_quotes(std::string_view bytes, size_t limit) {
+  return fmt::format("'{}'", escaped(bytes, limit));
 }
 
 }  // namespace quern

@@ -11,7 +11,9 @@ namespace {
 ChatTemplates load_templates(const ModelSource& source,
                              const std::optional<std::string>& file) {
   if (file) {
-    auto templates = ChatTemplates::from_source(read_text(*file).or_throw());
+    std::string text = read_input(*file).or_throw();
+    if (text.empty()) fail("--chat-template: {} is empty", *file);
+    auto templates = ChatTemplates::from_source(std::move(text));
     if (!templates) fail("{}: {}", *file, templates.reason());
     return std::move(templates).value();
   }

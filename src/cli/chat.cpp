@@ -18,7 +18,7 @@ constexpr const char* kHelp =
     "/reset   forget the conversation\n"
     "/exit    end (also Ctrl-D)\n"
     "/help    this list\n"
-    "Ctrl-C stops an answer.\n";
+    "Ctrl-C stops an answer; a line that ends in \\ goes on in the next.\n";
 
 struct ChatOptions {
   RunOptions run;
@@ -46,13 +46,26 @@ std::optional<Row> row_for(std::optional<Past> past,
   return std::move(past->row);
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr const char* kSpace = " \t\r\n";
+  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+// One word with a slash before it and none in it: a path is text.
+bool is_command(std::string_view text) {
+  return text.starts_with('/') &&
+         text.find_first_of("/ \t\r\n", 1) == text.npos;
+}
+
 class Chat {
  public:
   explicit Chat(const ChatOptions& options)
       : options_(options),
         setup_(load_text_setup(options.run, options.chat_template)),
-        sampling_(
-            sampling_params(options.sampling, setup_.path, setup_.tokenizer)) {
+        sampling_(sampling_params(options.sampling, setup_.path,
+                                  setup_.tokenizer,
+                                  setup_.model->facts().vocabulary)) {
     if (setup_.templates.empty()) {
       fail(
           "{} has no chat template: give one with --chat-template, or "
@@ -64,15 +77,14 @@ class Chat {
 
   void run() {
     if (interactive_) greet();
-    std::string line;
+    std::string message;
     while (true) {
-      if (interactive_) print("> ");
-      const auto read = lines_.next(line);
+      const auto read = next_message(message);
       if (read == LineReader::Read::end) break;
       if (read == LineReader::Read::interrupted) {
         interrupts_.forget();
         print("\n");
-      } else if (!handle(line)) {
+      } else if (!handle(message)) {
         return;
       }
     }
@@ -92,15 +104,33 @@ class Chat {
     }
   }
 
+  // A line, with those that follow it while they end in a backslash.
+  LineReader::Read next_message(std::string& message) {
+    if (interactive_) print("> ");
+    auto read = lines_.next(message);
+    std::string line;
+    while (read == LineReader::Read::line && message.ends_with('\\')) {
+      if (interactive_) print(". ");
+      message.back() = '\n';
+      read = lines_.next(line);
+      if (read == LineReader::Read::end) return LineReader::Read::line;
+      message += line;
+    }
+    return read;
+  }
+
   // A command or a message; false ends the conversation.
-  bool handle(const std::string& line) {
-    if (line == "/exit") return false;
-    if (line == "/help") {
+  bool handle(const std::string& message) {
+    const std::string_view text = trimmed(message);
+    if (text == "/exit") return false;
+    if (text == "/help") {
       print(kHelp);
-    } else if (line == "/reset") {
+    } else if (text == "/reset") {
       reset();
-    } else if (line.find_first_not_of(" \t\r") != line.npos) {
-      take_turn(line);
+    } else if (is_command(text)) {
+      print(fmt::format("there is no command {}\n{}", in_quotes(text), kHelp));
+    } else if (!text.empty()) {
+      take_turn(message);
     }
     return true;
   }
@@ -122,6 +152,13 @@ class Chat {
     const std::vector<int32_t> prompt =
         chat_ids(setup_.tokenizer, setup_.templates, {.messages = messages_})
             .or_throw();
+    const int context = setup_.model->facts().context;
+    if (context > 0 && prompt.size() > size_t(context)) {
+      fail(
+          "the conversation has {} tokens with this message, the model's "
+          "context is {}; /reset forgets it",
+          prompt.size(), context);
+    }
     AnswerRequest request{
         .prompt = prompt,
         .options = {.precision = options_.run.precision(),

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <iostream>
-#include <iterator>
-
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/escapes.h"
@@ -27,6 +24,9 @@ void check_usage(const GenerateOptions& o) {
   if (o.prompt.has_value() != o.ids.empty()) {
     throw UsageError("expected one of --prompt and --ids");
   }
+  if (o.sampling.others.logprobs >= 0 && !o.json) {
+    throw UsageError("--logprobs is for the output of --json");
+  }
   const bool bare = o.raw || !o.prompt;
   if (bare && (o.system || o.chat_template)) {
     throw UsageError(
@@ -36,9 +36,7 @@ void check_usage(const GenerateOptions& o) {
 }
 
 std::string prompt_text(const GenerateOptions& options) {
-  if (*options.prompt == "-") {
-    return {std::istreambuf_iterator<char>(std::cin), {}};
-  }
+  if (*options.prompt == "-") return read_input("-").or_throw();
   if (!options.escape) return *options.prompt;
   auto text = unescape(*options.prompt);
   if (!text) throw UsageError("--prompt: " + text.reason());
@@ -114,7 +112,8 @@ void generate(const GenerateOptions& options) {
                   .prefill_chunk = options.run.prefill_chunk,
                   .max_tokens = options.max_tokens,
                   .sampling = sampling_params(options.sampling, setup.path,
-                                              setup.tokenizer)},
+                                              setup.tokenizer,
+                                              setup.model->facts().vocabulary)},
       .stops = options.stops};
   const bool logprobs = request.options.sampling.logprobs >= 0;
   const auto show = [&](std::string_view piece) {

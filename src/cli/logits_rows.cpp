@@ -3,6 +3,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/prefill.h"
 
@@ -10,6 +11,17 @@ namespace quern {
 namespace {
 
 constexpr int64_t kMostLogits = 8 << 20;  // 32 MB of f32
+
+void check_logits(std::span<const float> logits, int first, size_t vocabulary) {
+  const auto unusable =
+      std::find_if(logits.begin(), logits.end(), [](float logit) {
+        return !(logit < std::numeric_limits<float>::infinity());
+      });
+  if (unusable == logits.end()) return;
+  const size_t at = unusable - logits.begin();
+  fail("the model gave {} as the logit of token {} at position {}", *unusable,
+       at % vocabulary, first + at / vocabulary);
+}
 
 }  // namespace
 
@@ -27,8 +39,10 @@ void for_each_logits(const TextModel& model, Row row, std::vector<int32_t> ids,
       mx::array logits = model.logits(
           mx::slice(hidden, {begin, 0}, {end, hidden.shape(1)}), precision);
       mx::eval(logits);
-      take(first + begin, end - begin,
-           {logits.data<float>(), size_t((end - begin) * vocabulary)});
+      const std::span<const float> values{logits.data<float>(),
+                                          size_t((end - begin) * vocabulary)};
+      check_logits(values, first + begin, vocabulary);
+      take(first + begin, end - begin, values);
     }
   }
 }

@@ -114,8 +114,9 @@ void run(std::vector<std::string> args) {
   const std::string name = args.empty() ? "help" : args[0];
   if (!args.empty()) args.erase(args.begin());
   if (name == "help" || name == "--help" || name == "-h") return run_help(args);
-  run_command(get_command(name == "--version" ? "version" : name),
-              std::move(args));
+  run_command(
+      get_command(name == "--version" || name == "-v" ? "version" : name),
+      std::move(args));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/str.h"
 
 namespace quern {
 namespace {
@@ -31,7 +32,7 @@ void print_json(const Json& json) {
 }
 
 void print_error(std::string_view reason) {
-  write_stderr(fmt::format("quern: {}\n", reason));
+  write_stderr(fmt::format("quern: {}\n", on_one_line(reason)));
 }
 
 bool is_terminal(int fd) { return ::isatty(fd) == 1; }

@@ -39,7 +39,7 @@ int window_size(const PerplexityOptions& options, const TextModel& model) {
 
 std::vector<int32_t> text_ids(const PerplexityOptions& options,
                               const ModelSource& source) {
-  const std::string text = read_text(*options.file).or_throw();
+  const std::string text = read_input(*options.file).or_throw();
   auto ids = source.load_tokenizer().encode(text);
   if (!ids) fail("{}: {}", *options.file, ids.reason());
   if (options.tokens > 0 && size_t(options.tokens) < ids->size()) {
@@ -93,6 +93,9 @@ void measure_perplexity(const PerplexityOptions& options) {
   const double nll =
       total_surprise(*model, ids, context, options.run) / predicted;
   const double perplexity = std::exp(nll), seconds = watch.seconds();
+  if (!std::isfinite(perplexity)) {
+    fail("{}: the perplexity is not finite, mean nll {}", *options.file, nll);
+  }
   if (options.json) {
     return print_json({{"perplexity", perplexity},
                        {"nll", nll},
@@ -113,7 +116,8 @@ Action add_perplexity(CLI::App& app) {
   auto options = std::make_shared<PerplexityOptions>();
   add_run_options(app, options->run);
   add_text(app, "--file", options->file,
-           "The text, tokenised with the tokens that the tokenizer puts "
+           "The text (- is stdin), tokenised with the tokens that the "
+           "tokenizer puts "
            "around it (bos)")
       ->required();
   add_number(app, "--tokens", options->tokens, 2, kMost,

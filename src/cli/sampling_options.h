@@ -19,8 +19,10 @@ struct SamplingOptions {
 void add_sampling_options(CLI::App& app, SamplingOptions& options);
 
 // Given options, else those of `model`/generation_config.json, else greedy.
-// Throws Error if that file cannot be read.
+// Throws Error if that file cannot be read or a field of it is out of range,
+// or if a bias is for a token outside the model's `vocabulary`.
 SamplingParams sampling_params(const SamplingOptions& options,
-                               const Path& model, const Tokenizer& tokenizer);
+                               const Path& model, const Tokenizer& tokenizer,
+                               int vocabulary);
 
 }  // namespace quern

@@ -28,7 +28,7 @@ void print_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 // A list for each line of the file. Lines end at \n and at nothing else.
 void tokenize_file(const Tokenizer& tokenizer, const Path& path,
                    const EncodeOptions& options) {
-  const std::string bytes = read_text(path).or_throw();
+  const std::string bytes = read_input(path).or_throw();
   std::string_view rest = bytes;
   Progress progress("tokenizing", int(bytes.size()));
   for (int line = 1; !rest.empty(); line++) {
@@ -61,7 +61,7 @@ Action add_tokenize(CLI::App& app) {
   add_model(app, options->model);
   add_text(app, "--text", options->text, "The text");
   add_text(app, "--file", options->file,
-           "A text file: a JSON list of ids for each of its lines");
+           "A text file, - is stdin: a JSON list of ids for each of its lines");
   add_flag(app, "--json", options->json, "A list of ids");
   add_flag(app, "--no-special", options->no_special,
            "Leave out the tokens that the tokenizer puts around a text");
