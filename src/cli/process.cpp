@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ops/cpu_op.h"
+#include "ops/kernels.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -25,6 +26,9 @@ void prepare_process() {
 #endif
   // A closed pipe ends the program quietly, also when the parent ignores it.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file past the size limit is a failed write, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  kernels();  // a bad QUERN_ISA is refused here, not on another thread
   if (!mx::is_available(mx::Device::gpu)) {
     mx::set_default_device(mx::Device::cpu);
   }

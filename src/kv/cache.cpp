@@ -37,8 +37,7 @@ std::unique_ptr<LayerState> Cache::copy() const {
   if (planes_.size() > 0) {
     mx::array from = planes_;
     mx::eval(from);
-    mx::array to(mx::allocator::malloc(from.nbytes()), from.shape(),
-                 from.dtype());
+    mx::array to(allocate(from.nbytes()), from.shape(), from.dtype());
     std::copy_n(from.data<uint8_t>(), from.nbytes(), to.data<uint8_t>());
     twin->planes_ = std::move(to);
   }

@@ -60,7 +60,12 @@ Result<std::unique_ptr<TextModel>> make_model(Json config_json,
     const Family* family = find_family(type);
     if (!family) return unsupported(where, type);
     Weights weights(std::move(tensors), config);
-    return family->make(config, weights);
+    auto model = family->make(config, weights);
+    if (auto name = weights.unused_layer_tensor(); !name.empty()) {
+      return failure("{}: tensor {} belongs to no layer of a {} with {} layers",
+                     where, in_quotes(name), type, model->facts().layers);
+    }
+    return model;
   } catch (const std::exception& e) {
     return failure("{}", e.what());
   }

@@ -36,13 +36,32 @@ const TensorView* Weights::find(const std::string& name) const {
   return it == tensors_.end() ? nullptr : &it->second;
 }
 
-const TensorView& Weights::need(const std::string& name) const {
-  if (const TensorView* t = find(name)) return *t;
+const TensorView* Weights::take(const std::string& name) {
+  const TensorView* t = find(name);
+  if (t) taken_.insert(name);
+  return t;
+}
+
+const TensorView& Weights::need(const std::string& name) {
+  if (const TensorView* t = take(name)) return *t;
   fail("{}: tensor {} is missing", where_, name);
 }
 
 bool Weights::has(const std::string& path) const {
   return find(path + ".weight") != nullptr;
+}
+
+std::string Weights::unused_layer_tensor() const {
+  for (const auto& [name, tensor] : tensors_) {
+    const bool of_a_layer =
+        name.starts_with("model.layers.") || name.starts_with("blk.");
+    // Some checkpoints store the rope's frequencies, which are computed here.
+    if (of_a_layer && !name.ends_with(".rotary_emb.inv_freq") &&
+        !taken_.contains(name)) {
+      return tensor.name;
+    }
+  }
+  return {};
 }
 
 Weights::Code Weights::code_of(const std::string& path) const {
@@ -74,7 +93,7 @@ Weights::Code Weights::code_of(const std::string& path) const {
 Weight Weights::matrix(const std::string& path, int n, int k) {
   const TensorView& codes = need(path + ".weight");
   Result<Weight> weight = failure("");
-  if (const TensorView* scales = find(path + ".scales")) {
+  if (const TensorView* scales = take(path + ".scales")) {
     const Code code = code_of(path);
     weight = pack_affine(codes, *scales, need(path + ".biases"), code.bits,
                          code.group);

@@ -27,6 +27,10 @@ class Weights {
   mx::array vector(const std::string& name, int size);
   std::optional<mx::array> vector_if(const std::string& name, int size);
 
+  // A tensor of a layer that nothing asked for, or an empty name. Then the
+  // configuration describes another model than the file holds.
+  std::string unused_layer_tensor() const;
+
   // Bytes of the packed matrices and vectors handed out so far.
   size_t bytes() const { return bytes_; }
   const std::string& where() const { return where_; }
@@ -36,12 +40,14 @@ class Weights {
     int bits, group;
   };
   const TensorView* find(const std::string& name) const;
-  const TensorView& need(const std::string& name) const;
+  const TensorView* take(const std::string& name);
+  const TensorView& need(const std::string& name);
   Code code_of(const std::string& path) const;
 
   TensorSet tensors_;
   Json quantization_;
   std::string where_;
+  std::set<std::string, std::less<>> taken_;
   size_t bytes_ = 0;
 };
 

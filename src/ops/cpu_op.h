@@ -19,6 +19,14 @@ namespace mx = mlx::core;
 inline mx::Stream stream_of(mx::StreamOrDevice s) { return mx::to_stream(s); }
 inline bool on_cpu(const mx::Stream& s) { return s.device == mx::Device::cpu; }
 
+// Memory of MLX's allocator; throws Error where there is none.
+inline mx::allocator::Data allocate(size_t bytes) {
+  mx::allocator::Data data = mx::allocator::malloc(bytes);
+  if (!data.buffer().ptr())
+    fail("out of memory: {} bytes were asked for", bytes);
+  return data;
+}
+
 class CpuPrimitive : public mx::Primitive {
  public:
   CpuPrimitive(mx::Stream stream, const char* name)
@@ -49,7 +57,7 @@ class FunctionPrimitive final : public CpuPrimitive {
     out.reserve(outputs.size());
     for (auto& a : inputs) in.push_back(mx::array::unsafe_weak_copy(a));
     for (auto& a : outputs) {
-      a.set_data(mx::allocator::malloc(a.nbytes()));
+      a.set_data(allocate(a.nbytes()));
       out.push_back(mx::array::unsafe_weak_copy(a));
     }
     mx::cpu::get_command_encoder(stream()).dispatch(

@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <system_error>
+
+#include "base/error.h"
 
 namespace quern {
 namespace {
@@ -64,10 +67,19 @@ void set_threads(int threads) {
 }
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; i++) workers_.emplace_back([this] { work(); });
+  try {
+    for (int i = 1; i < threads; i++) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error& e) {
+    const size_t started = workers_.size();
+    end_workers();
+    fail("cannot start {} threads ({} started): {}", threads, started + 1,
+         e.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end_workers(); }
+
+void ThreadPool::end_workers() {
   stop_ = true;
   epoch_.fetch_add(1);
   epoch_.notify_all();

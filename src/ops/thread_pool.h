@@ -18,6 +18,7 @@ int usable_cores();
 // while between jobs (a decode step is hundreds of jobs), then sleep.
 class ThreadPool {
  public:
+  // Throws Error if the system does not give it the threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -39,6 +40,7 @@ class ThreadPool {
 
   void run_job(int count, TaskFn fn, const void* task);
   void work();
+  void end_workers();
   void claim_tasks();
 
   std::vector<std::thread> workers_;

@@ -56,7 +56,7 @@ Result<Weight> shape_of(const TensorView& t, const qmm::Format& format,
   const size_t bytes = format.bytes(int(n), int(k));
   // Two-dimensional, so that no dimension passes 2^31 - 1.
   const size_t tile = format.tile_bytes(int(k));
-  mx::array tiles(mx::allocator::malloc(bytes),
+  mx::array tiles(allocate(bytes),
                   {mx::ShapeElem(bytes / tile), mx::ShapeElem(tile)},
                   mx::uint8);
   return Weight{format, int(n), int(k), std::move(tiles)};
@@ -224,8 +224,7 @@ Result<mx::array> to_f32(const TensorView& t) {
     }
     shape.push_back(mx::ShapeElem(size));
   }
-  mx::array raw(mx::allocator::malloc(std::max<size_t>(t.bytes.size(), 1)),
-                shape, dtype);
+  mx::array raw(allocate(std::max<size_t>(t.bytes.size(), 1)), shape, dtype);
   std::memcpy(raw.data<uint8_t>(), t.bytes.data(), t.bytes.size());
   mx::array f32 = mx::astype(raw, mx::float32);
   mx::eval(f32);

@@ -64,6 +64,18 @@ TEST_F(WeightsTest, QuantisedByModulePath) {
   EXPECT_EQ(w.matrix("b", 16, 64).format.bits, 8);
 }
 
+TEST_F(WeightsTest, NamesALayersTensorThatNothingAskedFor) {
+  add("model.layers.0.a.weight", TensorType::F32, {3, 8}, 96);
+  add("model.layers.1.a.weight", TensorType::F32, {3, 8}, 96);
+  add("model.layers.0.self_attn.rotary_emb.inv_freq", TensorType::F32, {4}, 16);
+  add("vision.patch", TensorType::F32, {4}, 16);
+  Weights w = weights();
+  w.matrix("model.layers.0.a", 3, 8);
+  EXPECT_EQ(w.unused_layer_tensor(), "model.layers.1.a.weight");
+  w.matrix("model.layers.1.a", 3, 8);
+  EXPECT_EQ(w.unused_layer_tensor(), "");
+}
+
 TEST_F(WeightsTest, RefusalsNameTheTensor) {
   add("a.weight", TensorType::F32, {3, 8}, 96);
   add("q.weight", TensorType::U32, {16, 8}, 512);

@@ -283,7 +283,7 @@ class AttendPrimitive final : public CpuPrimitive {
 
   void eval_cpu(const std::vector<array>& inputs,
                 std::vector<array>& outputs) override {
-    outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
+    outputs[0].set_data(allocate(outputs[0].nbytes()));
     std::vector<array> in, out;
     for (auto& a : inputs) in.push_back(array::unsafe_weak_copy(a));
     for (size_t i = 0; i < rows_.size(); i++) {
@@ -291,7 +291,7 @@ class AttendPrimitive final : public CpuPrimitive {
       if (keeps(inputs[3 + i], planes)) {
         planes.copy_shared_buffer(inputs[3 + i]);
       } else {
-        planes.set_data(mx::allocator::malloc(planes.nbytes()));
+        planes.set_data(allocate(planes.nbytes()));
       }
     }
     for (auto& a : outputs) out.push_back(array::unsafe_weak_copy(a));
