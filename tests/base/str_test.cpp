@@ -23,6 +23,11 @@ TEST(Str, IllFormedUtf8) {
   }
 }
 
+TEST(Str, OneLine) {
+  EXPECT_EQ(on_one_line("a\n\x1B[31m'\xC3\xA9\xFF"),
+            "a\\x0A\\x1B[31m'\xC3\xA9\\xFF");
+}
+
 TEST(Str, QuotesForOneLine) {
   EXPECT_EQ(in_quotes(""), "''");
   EXPECT_EQ(in_quotes("a\nb\x7F\xC3\xA9\xFF"), "'a\\x0Ab\\x7F\xC3\xA9\\xFF'");

@@ -135,11 +135,23 @@ TEST(Options, MissingModelsAreNamed) {
   EXPECT_EQ(quern({"models", "--json"}, nowhere).json(), Json::array());
 }
 
+TEST(Options, LogprobsNeedJson) {
+  const Done done = quern({"generate", "m", "--prompt=a", "--logprobs=1"});
+  expect_refused(done, 2, "--logprobs");
+  EXPECT_THAT(done.err, HasSubstr("--json"));
+}
+
+TEST(Options, AnErrorStaysOnItsLine) {
+  expect_refused(quern({"tokenize", "/no/a\n\x1B[31mb", "--text=a"}), 1,
+                 "a\\x0A\\x1B[31mb");
+}
+
 TEST(Version, SaysWhatRuns) {
   const Json json = quern({"version", "--json"}).json();
   EXPECT_EQ(json["mlx"], "0.32.4");
   EXPECT_THAT(json["isa_available"], testing::Contains("portable"));
   EXPECT_GE(json["threads"], 1);
+  EXPECT_EQ(quern({"-v"}).out, quern({"version"}).out);
   EXPECT_THAT(quern({"version"}).out,
               HasSubstr("quern " + json["version"].get<std::string>()));
 }

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "base/temp_dir.h"
 #include "cli/run_command.h"
 
@@ -128,7 +130,8 @@ TEST(Generate, ABannedTokenNeverComes) {
 }
 
 TEST(Generate, Logprobs) {
-  const Json json = answer("@plain", {"--logprobs", "2"});
+  const Json json =
+      generate({"--prompt=@plain", "--logprobs=2", "--json"}).json();
   ASSERT_EQ(json["logprobs"].size(), 3);
   for (size_t i = 0; i < 3; i++) {
     const Json& one = json["logprobs"][i];
@@ -160,6 +163,82 @@ TEST(Generate, TheTemplateCanBeReplaced) {
   const Path file = dir.write("t.jinja", "{{ messages[-1].content }}");
   EXPECT_EQ(answer("@plain", {"--chat-template", file})["prompt_ids"],
             answer("@plain", {"--raw"})["prompt_ids"]);
+}
+
+// A copy of the scripted model, for changes.
+Path copied_model(const TempDir& dir) {
+  std::filesystem::copy(kModel, dir.path() / "model");
+  return dir.path() / "model";
+}
+
+void expect_failed(const Done& done, std::vector<std::string> words) {
+  EXPECT_EQ(done.code, 1);
+  EXPECT_EQ(done.out, "");
+  EXPECT_EQ(done.err.find('\n'), done.err.size() - 1) << done.err;
+  for (const std::string& word : words) {
+    EXPECT_THAT(done.err, HasSubstr(word));
+  }
+}
+
+TEST(Generate, AnEmptyTemplateFileIsRefused) {
+  const TempDir dir;
+  const Path file = dir.write("empty.jinja", "");
+  expect_failed(generate({"--prompt=a", "--chat-template", file}),
+                {"empty.jinja"});
+}
+
+TEST(Generate, ABiasOutsideTheVocabularyIsRefused) {
+  const Done done = generate({"--prompt=a", "--logit-bias", "999999=5"});
+  expect_failed(done, {"quern: --logit-bias: ", "999999"});
+}
+
+TEST(Generate, FieldsOfTheModelsConfigAreChecked) {
+  const TempDir dir;
+  const Path model = copied_model(dir);
+  const std::pair<const char*, const char*> faults[] = {
+      {"top_k", "1e30"},     {"top_k", "1.5"},
+      {"top_k", "-2"},       {"top_k", "\"5\""},
+      {"temperature", "-1"}, {"temperature", "1e39"},
+      {"top_p", "1.5"},      {"min_p", "true"},
+      {"do_sample", "1"},    {"repetition_penalty", "0"}};
+  for (const auto& [field, value] : faults) {
+    dir.write("model/generation_config.json",
+              fmt::format("{{\"{}\": {}}}", field, value));
+    expect_failed(quern({"generate", model, "--prompt=@plain"}),
+                  {"generation_config.json: ", field, "expected"});
+  }
+  dir.write("model/generation_config.json",
+            R"({"top_k": 50.0, "top_p": null, "do_sample": false})");
+  EXPECT_EQ(quern({"generate", model, "--prompt=@plain"}).out,
+            "Good morning.\n");
+}
+
+// Weights that are all 0xFF bytes: each f32 is NaN.
+TEST(Logits, NanIsReported) {
+  const TempDir dir;
+  const Path model = copied_model(dir);
+  const Path weights = model / "model.safetensors";
+  std::string bytes = read_text(weights).or_throw();
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::fill(bytes.begin() + 8 + header, bytes.end(), '\xFF');
+  write_file(weights, bytes).or_throw();
+  const Path out = dir.path() / "out.npy", text = dir.write("t", "abcdef");
+  expect_failed(quern({"logits", model, "--ids=1,2", "--out", out}),
+                {"the model gave", "nan"});
+  EXPECT_FALSE(std::filesystem::exists(out));
+  expect_failed(quern({"perplexity", model, "--file", text}),
+                {"the model gave", "nan"});
+}
+
+TEST(Tokenize, ReadsStdin) {
+  const std::string want =
+      quern({"tokenize", kModel, "--json", "--text=hello"}).out;
+  for (const char* name : {"-", "/dev/stdin"}) {
+    EXPECT_EQ(
+        quern({"tokenize", kModel, "--file", name}, {.text = "hello\n"}).out,
+        want);
+  }
 }
 
 TEST(Tokenize, OneListALine) {
@@ -212,6 +291,28 @@ TEST(Chat, Commands) {
               HasSubstr("/reset"));
   EXPECT_EQ(quern({"chat", kModel, "--stop= mor"}, {.text = "@plain"}).out,
             "Good\n");
+}
+
+TEST(Chat, UnknownCommandsAreAnsweredWithTheList) {
+  const Done done = quern({"chat", kModel}, {.text = "/bogus\n"});
+  EXPECT_THAT(done.out, HasSubstr("'/bogus'"));
+  EXPECT_THAT(done.out, HasSubstr("/reset "));
+  EXPECT_EQ(quern({"chat", kModel}, {.text = "/help \n"}).out,
+            quern({"chat", kModel}, {.text = "/help\n"}).out);
+  EXPECT_EQ(quern({"chat", kModel}, {.text = "/usr/bin @plain\n"}).out,
+            "Good morning.\n");
+}
+
+TEST(Chat, ABackslashContinuesALine) {
+  EXPECT_EQ(quern({"chat", kModel}, {.text = "@nl\\\n@plain\n"}).out,
+            "Good morning.\n");
+  EXPECT_EQ(quern({"chat", kModel}, {.text = "@plain\\"}).out,
+            "Good morning.\n");
+}
+
+TEST(Chat, AFullContextNamesReset) {
+  const std::string message(5000, 'a');  // byte tokens; the context is 4096
+  expect_failed(quern({"chat", kModel}, {.text = message}), {"4096", "/reset"});
 }
 
 // What a terminal shows after each of some inputs.
