@@ -61,17 +61,18 @@ Status write_all(int fd, const Path& path, std::string_view bytes) {
   return {};
 }
 
-// Makes a file, with the mode of the one it is to replace if there is one.
-Status write_new(const Path& path, std::string_view bytes,
+// Makes the file `part`, with the mode of the one it is to replace if there is
+// one; `name` is for the reasons.
+Status write_new(const Path& part, const Path& name, std::string_view bytes,
                  const struct stat* replaced) {
-  const Descriptor file{::open(path.c_str(),
+  const Descriptor file{::open(part.c_str(),
                                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
                                replaced ? 0600 : 0666)};
-  if (file.fd < 0) return system_failure("write", path, errno);
+  if (file.fd < 0) return system_failure("write", name, errno);
   if (replaced && ::fchmod(file.fd, replaced->st_mode & 07777) != 0) {
-    return system_failure("write", path, errno);
+    return system_failure("write", name, errno);
   }
-  return write_all(file.fd, path, bytes);
+  return write_all(file.fd, name, bytes);
 }
 
 // Where a chain of links leads, whether or not that exists.
@@ -155,7 +156,7 @@ Status write_file(const Path& path, std::string_view bytes) {
   const Path target = end_of_links(path);
   Path part = target;
   part += fmt::format(".{}.part", ::getpid());
-  Status status = write_new(part, bytes, exists ? &info : nullptr);
+  Status status = write_new(part, path, bytes, exists ? &info : nullptr);
   if (status && ::rename(part.c_str(), target.c_str()) != 0) {
     status = system_failure("write", path, errno);
   }

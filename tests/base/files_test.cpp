@@ -69,7 +69,8 @@ TEST(WriteFile, AFailureLeavesNothingBehind) {
   for (const Path& path : {dir.path(), loop, dir.path() / "no" / "file"}) {
     const Status status = write_file(path, "x");
     ASSERT_FALSE(status.ok()) << path;
-    EXPECT_THAT(status.reason(), HasSubstr("cannot write " + path.string()));
+    EXPECT_THAT(status.reason(),
+                HasSubstr("cannot write " + path.string() + ": "));
   }
   EXPECT_TRUE(fs::is_symlink(loop));
   EXPECT_EQ(files_in(dir), 1);
