@@ -199,7 +199,7 @@ class Chat {
   const bool interactive_ =
       is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO);
   Interrupts interrupts_;
-  LineReader lines_;
+  LineReader lines_{interrupts_.descriptor()};
   Json messages_;
   std::optional<Past> past_;
 };

@@ -1,27 +1,58 @@
 #include "cli/interrupts.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstring>
+
+#include "base/error.h"
 
 namespace quern {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
+int wake[2] = {-1, -1};  // a pipe: the handler writes, a poll reads
 
-// Without SA_RESTART, so that a read from the terminal ends as well.
 void set_handler(void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
   ::sigaction(SIGINT, &action, nullptr);
 }
 
+void on_interrupt(int) {
+  const int error = errno;
+  interrupted = 1;
+  // A full pipe is readable already.
+  [[maybe_unused]] const auto written = ::write(wake[1], "", 1);
+  errno = error;
+}
+
 }  // namespace
 
 Interrupts::Interrupts() {
-  set_handler([](int) { interrupted = 1; });
+  if (::pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+    fail("cannot make a pipe: {}", std::strerror(errno));
+  }
+  set_handler(on_interrupt);
 }
-Interrupts::~Interrupts() { set_handler(SIG_DFL); }
+
+Interrupts::~Interrupts() {
+  set_handler(SIG_DFL);
+  ::close(wake[0]);
+  ::close(wake[1]);
+}
 
 bool Interrupts::seen() const { return interrupted; }
-void Interrupts::forget() { interrupted = 0; }
+
+void Interrupts::forget() {
+  char bytes[64];
+  while (::read(wake[0], bytes, sizeof bytes) > 0) {
+  }
+  interrupted = 0;
+}
+
+int Interrupts::descriptor() const { return wake[0]; }
 
 }  // namespace quern

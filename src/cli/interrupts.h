@@ -4,6 +4,7 @@
 namespace quern {
 
 // While it lives, Ctrl-C sets a flag; after it, it ends the program again.
+// One at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -13,6 +14,8 @@ class Interrupts {
 
   bool seen() const;
   void forget();
+  // Readable while the flag is set: for a poll beside other input.
+  int descriptor() const;
 };
 
 }  // namespace quern
