@@ -1,0 +1,52 @@
+// The HTTP server: sockets, HTTP/1.1 and routes. Any request may come, none
+// stops it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/service.h"
+#include "base/files.h"
+
+namespace quern {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: any free one
+  Path unix_socket; // if not empty, in place of host and port
+  std::vector<std::string> api_keys;  // none: open to all
+  std::string cors_origin = "*";
+  int threads = 2;
+  size_t max_body_bytes = 64u << 20;
+  size_t max_header_bytes = 64u << 10;
+  int max_connections = 1024;
+  double header_timeout_s = 30;   // from the first byte of a request to its end
+                                  // of head, and between parts of a body
+  double idle_timeout_s = 120;    // between requests of one connection
+  double write_timeout_s = 60;    // a reader that takes nothing for so long
+  double keepalive_s = 5;         // silence of a stream before a comment
+  bool access_log = true;
+};
+
+class Server {
+ public:
+  // Binds and listens; answers /health at once, the rest when `service` has a
+  // model. Throws Error if the address cannot be had (in use, not ours).
+  Server(Service& service, ServerOptions options);
+  ~Server();  // as stop(0)
+
+  int port() const;         // bound
+  std::string url() const;  // "http://127.0.0.1:8080"
+
+  // Graceful: accepts no connection, closes idle ones, lets answers end for at
+  // most `seconds`, then ends them. Returns when all is closed.
+  void stop(double seconds);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quern
