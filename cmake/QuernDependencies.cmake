@@ -16,13 +16,17 @@ find_package(MLX 0.32.4 EXACT CONFIG REQUIRED
 if(QUERN_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
-  # The Python of the reference tests: tools/setup.sh names its folder by the
-  # hash of the pins.
-  set(QUERN_TEST_PINS ${PROJECT_SOURCE_DIR}/tools/requirements-test.txt)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-                                         ${QUERN_TEST_PINS})
-  file(SHA256 ${QUERN_TEST_PINS} QUERN_TEST_HASH)
-  string(SUBSTRING ${QUERN_TEST_HASH} 0 12 QUERN_TEST_HASH)
-  set(QUERN_TEST_PYTHON
-      ${QUERN_DEPS}/test-venv-${QUERN_TEST_HASH}/bin/python)
+  # The Python and Node packages of the tests: tools/setup.sh names their
+  # folders by the hashes of the pins.
+  function(quern_test_deps variable name pins)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${pins})
+    file(SHA256 ${pins} hash)
+    string(SUBSTRING ${hash} 0 12 hash)
+    set(${variable} ${QUERN_DEPS}/${name}-${hash} PARENT_SCOPE)
+  endfunction()
+  quern_test_deps(QUERN_TEST_VENV test-venv
+                  ${PROJECT_SOURCE_DIR}/tools/requirements-test.txt)
+  quern_test_deps(QUERN_TEST_NODE test-node
+                  ${PROJECT_SOURCE_DIR}/tests/clients/node/package-lock.json)
+  set(QUERN_TEST_PYTHON ${QUERN_TEST_VENV}/bin/python)
 endif()

