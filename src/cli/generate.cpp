@@ -106,16 +106,16 @@ void generate(const GenerateOptions& options) {
   const std::string text = options.prompt ? prompt_text(options) : "";
   const TextSetup setup = load_text_setup(options.run, options.chat_template);
   const std::vector<int32_t> prompt = prompt_ids(options, text, setup);
-  AnswerRequest request{
-      .prompt = prompt,
-      .options = {.precision = options.run.precision(),
-                  .prefill_chunk = options.run.prefill_chunk,
-                  .max_tokens = options.max_tokens,
-                  .sampling = sampling_params(options.sampling, setup.path,
-                                              setup.tokenizer,
-                                              setup.model->facts().vocabulary)},
-      .stops = options.stops};
-  const bool logprobs = request.options.sampling.logprobs >= 0;
+  SamplingParams sampling =
+      sampling_params(options.sampling, setup.path, setup.tokenizer,
+                      setup.model->facts().vocabulary);
+  const bool logprobs = sampling.logprobs >= 0;
+  AnswerRequest request{.prompt = prompt,
+                        .options = {.precision = options.run.precision(),
+                                    .prefill_chunk = options.run.prefill_chunk,
+                                    .max_tokens = options.max_tokens,
+                                    .sampling = std::move(sampling)},
+                        .stops = options.stops};
   const auto show = [&](std::string_view piece) {
     if (!options.json) print(piece);
   };
