@@ -4,6 +4,8 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(Boost 1.81 CONFIG REQUIRED)  # headers only: Asio and Beast
 
 # MLX comes as the wheel that tools/setup.sh unpacks (libmlx.so, headers).
 set(QUERN_DEPS "$ENV{QUERN_DEPS}" CACHE PATH "Folder of unpacked wheels")

@@ -21,7 +21,7 @@ rust_manifest=src/text/rust/Cargo.toml
 
 build_packages=(
   make cmake ninja-build g++ ccache
-  libfmt-dev nlohmann-json3-dev libcli11-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libspdlog-dev
   ca-certificates python3 python3-pip
 )
 gtest_packages=(libgtest-dev libgmock-dev)
@@ -80,6 +80,28 @@ need_tools() { # on Debian the packages bring them
   for tool; do have "$tool" || die "$tool is missing: install it and run again"; done
 }
 
+candidate() { # the version that apt would install
+  apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p'
+}
+
+boost_is_recent() {
+  local header=/usr/include/boost/version.hpp
+  [ -f $header ] || return 1
+  at_least "$(sed -n 's/.*BOOST_LIB_VERSION "\(.*\)"/\1/p' $header | tr _ .)" 1.81
+}
+
+# The distribution's own Boost, else the newer one that it keeps beside it.
+install_boost() {
+  boost_is_recent && return
+  is_debian || { say "needed: Boost 1.81 or newer"; return; }
+  apt_update
+  if at_least "$(candidate libboost-dev)" 1.81; then
+    apt_install libboost-dev
+  else
+    apt_install libboost1.81-dev
+  fi
+}
+
 rust_is_recent() {
   have cargo && have rustc &&
     at_least "$(rustc --version | cut -d' ' -f2)" "$1"
@@ -88,7 +110,7 @@ rust_is_recent() {
 # An installed Rust that is recent enough, else Debian's (rustc-web is the newer
 # one that its security suite keeps for browsers), else rustup's.
 install_rust() {
-  local minimum kind candidate
+  local minimum kind newest
   export PATH=$PATH:$HOME/.cargo/bin
   minimum=$(sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' $rust_manifest)
   [ -n "$minimum" ] || die "$rust_manifest names no rust-version"
@@ -96,8 +118,8 @@ install_rust() {
   if is_debian; then
     apt_update
     for kind in rustc-web rustc; do
-      candidate=$(apt-cache policy $kind | sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p')
-      if [ -n "$candidate" ] && at_least "$candidate" "$minimum"; then
+      newest=$(candidate $kind)
+      if [ -n "$newest" ] && at_least "$newest" "$minimum"; then
         apt_install $kind ${kind/rustc/cargo}
         break
       fi
@@ -169,6 +191,7 @@ sys.exit(node.npm(sys.argv[1:]))' --prefix "$dir" ci --silent --ignore-scripts |
 install_build() {
   install_packages "${build_packages[@]}" "$@"
   need_tools c++ cmake ninja make
+  install_boost
   install_rust
   find_python
   install_mlx
