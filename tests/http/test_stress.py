@@ -1,0 +1,34 @@
+"""The short form of stress.py."""
+
+import random
+import time
+
+import harness
+import stress
+
+
+class Stress(harness.ServerCase):
+    SCRIPTS = stress.SCRIPTS
+    SECONDS = 8
+    CLIENTS = 16
+
+    def test_every_reply_is_its_solo_reply(self):
+        requests = stress.mixed_requests(random.Random(1), 16,
+                                         self.model.end)
+        clients = stress.Stress(self.server, requests)
+        end = time.monotonic() + self.SECONDS
+        clients.run(self.CLIENTS, 1, lambda counts:
+                    time.monotonic() > end and counts.finished >= 16)
+        self.assertEqual(clients.faults, [])
+        self.assertGreater(clients.left, 0)
+        self.wait_until_idle()
+
+    def wait_until_idle(self):
+        end = time.monotonic() + harness.PATIENCE_S
+        while time.monotonic() < end:
+            counts = self.stats()["engine"]
+            if counts["rows"] + counts["joining"] + counts["queued"] == 0:
+                self.assertEqual(counts["kv_bytes"], 0)
+                return
+            time.sleep(0.05)
+        self.fail(f"still {counts}")
