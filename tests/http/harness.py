@@ -217,10 +217,28 @@ class Client(unittest.TestCase):
             self.assertIn(word, error["message"])
         return error
 
-    def stats(self):
-        reply = self.server.get("/stats")
-        self.assertEqual(reply.status, 200, reply.body)
-        return reply.json()
+    def counts(self):
+        """What /stats counts of the engine's requests."""
+        stats = self.server.get("/stats").json()
+        batch = stats["batch"]
+        return {"rows": batch["active_rows"], "joining": batch["joining_rows"],
+                "queued": batch["pending_rows"], "kv_bytes": batch["kv_bytes"],
+                "cancelled": stats["requests"]["cancelled"],
+                "generated": stats["throughput"]["generated_tokens"]}
+
+    def wait_for(self, condition):
+        """The counts when they fulfil the condition."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            counts = self.counts()
+            if condition(counts):
+                return counts
+            time.sleep(0.02)
+        self.fail(f"still {counts}")
+
+    def wait_until_idle(self):
+        return self.wait_for(lambda c: c["rows"] + c["joining"]
+                             + c["queued"] == 0)
 
     def check_serves(self):
         """The server still answers."""

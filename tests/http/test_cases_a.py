@@ -4,7 +4,6 @@ import contextlib
 import json
 import socket
 import struct
-import time
 
 import harness
 import replies
@@ -219,7 +218,7 @@ class CasesACancel(harness.ServerCase):
     ARGUMENTS = ("--batch", "2", "--queue", "4")
 
     def setUp(self):
-        self.before = self.stats()["engine"]
+        self.before = self.counts()
 
     def start(self, **fields):
         """A socket on which the request was sent."""
@@ -231,32 +230,17 @@ class CasesACancel(harness.ServerCase):
                      b"Content-Length: %d\r\n\r\n" % len(body) + body)
         return sock
 
-    def wait_for(self, condition):
-        """The engine's counts when they fulfil the condition."""
-        deadline = time.monotonic() + harness.PATIENCE_S
-        while time.monotonic() < deadline:
-            counts = self.stats()["engine"]
-            if condition(counts):
-                return counts
-            time.sleep(0.02)
-        self.fail(f"still {counts}")
-
-    def cancelled_since(self, counts):
-        return (counts["finished"]["cancelled"]
-                - self.before["finished"]["cancelled"])
-
     def check_cancelled(self, requests):
-        counts = self.wait_for(lambda c: c["rows"] + c["joining"]
-                               + c["queued"] == 0)
-        self.assertEqual(self.cancelled_since(counts), requests)
-        self.assertLess(counts["generated_tokens"]
-                        - self.before["generated_tokens"],
+        counts = self.wait_until_idle()
+        self.assertEqual(counts["cancelled"] - self.before["cancelled"],
+                         requests)
+        self.assertLess(counts["generated"] - self.before["generated"],
                         requests * self.TOKENS)
 
     def test_a13_in_decode(self):
         for stream in (False, True):
             with self.subTest(stream=stream):
-                self.before = self.stats()["engine"]
+                self.before = self.counts()
                 sock = self.start(stream=stream)
                 self.wait_for(lambda c: c["rows"] == 1)
                 sock.close()
@@ -265,7 +249,7 @@ class CasesACancel(harness.ServerCase):
     def test_a13_in_prefill(self):
         for stream in (False, True):
             with self.subTest(stream=stream):
-                self.before = self.stats()["engine"]
+                self.before = self.counts()
                 sock = self.start(stream=stream, prompt=[40] * self.TOKENS)
                 self.wait_for(lambda c: c["joining"] == 1)
                 sock.close()

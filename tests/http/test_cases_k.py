@@ -129,9 +129,7 @@ class Overload(harness.ServerCase):
         self.refused(reply, status=429)
         for connection, _ in (running, waiting):
             connection.close()
-        for _ in range(1000):
-            if self.stats()["engine"]["queued"] == 0:
-                break
+        self.wait_until_idle()
         self.check_serves()
 
     def test_more_prompts_than_batch_and_queue(self):
