@@ -104,14 +104,26 @@ Result<Json> context_of(const ChatTemplate& chat_template,
   return context;
 }
 
+// A template and what it is rendered with, bos and eos apart.
+struct Rendering {
+  ChatTemplate chat_template;
+  Json context;
+};
+
+Result<Rendering> rendering_of(const ChatTemplates& templates,
+                               const ChatInput& input) {
+  const bool has_tools = input.tools.is_array() && !input.tools.empty();
+  auto chat_template = templates.select(has_tools);
+  if (!chat_template) return chat_template.failure();
+  auto context = context_of(*chat_template, input);
+  if (!context) return context.failure();
+  return Rendering{std::move(*chat_template), std::move(*context)};
+}
+
 // bos and eos, as the template itself may write them.
 void add_special_names(const Tokenizer& tokenizer, Json& context) {
   if (tokenizer.bos_id()) context["bos_token"] = tokenizer.bos_token();
   if (tokenizer.eos_id()) context["eos_token"] = tokenizer.eos_token();
-}
-
-bool has_tools(const ChatInput& input) {
-  return input.tools.is_array() && !input.tools.empty();
 }
 
 }  // namespace
@@ -119,27 +131,25 @@ bool has_tools(const ChatInput& input) {
 Result<std::string> chat_text(const Tokenizer& tokenizer,
                               const ChatTemplates& templates,
                               const ChatInput& input) {
-  auto chat_template = templates.select(has_tools(input));
-  if (!chat_template) return chat_template.failure();
-  auto context = context_of(*chat_template, input);
-  if (!context) return context.failure();
-  add_special_names(tokenizer, *context);
-  return chat_template->render(*context, {.now = input.now});
+  auto rendering = rendering_of(templates, input);
+  if (!rendering) return rendering.failure();
+  auto& [chat_template, context] = *rendering;
+  add_special_names(tokenizer, context);
+  return chat_template.render(context, {.now = input.now});
 }
 
 Result<std::vector<int32_t>> chat_ids(const Tokenizer& tokenizer,
                                       const ChatTemplates& templates,
                                       const ChatInput& input) {
-  auto chat_template = templates.select(has_tools(input));
-  if (!chat_template) return chat_template.failure();
-  auto context = context_of(*chat_template, input);
-  if (!context) return context.failure();
-  auto mark = unused_mark(*context);
+  const auto rendering = rendering_of(templates, input);
+  if (!rendering) return rendering.failure();
+  const auto& [chat_template, context] = *rendering;
+  auto mark = unused_mark(context);
   if (!mark) return mark.failure();
-  auto marked = mark_all(tokenizer, *context, *mark);
+  auto marked = mark_all(tokenizer, context, *mark);
   if (!marked) return marked.failure();
   add_special_names(tokenizer, *marked);
-  auto text = chat_template->render(*marked, {.now = input.now, .mark = *mark});
+  auto text = chat_template.render(*marked, {.now = input.now, .mark = *mark});
   if (!text) return text.failure();
   return tokenizer.encode_marked(*text, *mark);
 }

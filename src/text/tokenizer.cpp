@@ -29,7 +29,7 @@ Result<Json> optional_json(const Path& path) {
   if (!std::filesystem::exists(path)) return Json::object();
   auto text = read_text(path);
   if (!text) return text.failure();
-  auto json = parse_json(*text, path.filename().string());
+  auto json = parse_json(*text, path.string());
   if (json && !json->is_object()) {
     return failure("{}: expected an object", path.string());
   }

@@ -1,6 +1,6 @@
-// C ABI of the Rust library: tokenizers and chat templates. Only the C++ files
-// of this room include it. No call keeps a pointer that it was given; what it
-// hands out belongs to the library until the matching _free.
+// C ABI of the Rust library: tokenizers and chat templates, for the C++ of this
+// room alone. No call keeps a pointer that it was given; what it hands out
+// belongs to the library until the matching _free.
 #pragma once
 
 #include <stddef.h>
