@@ -34,6 +34,23 @@ TEST(Prompt, MessageTextNeverBecomesControlTokens) {
   EXPECT_EQ(t.decode(ids, false), "<|im_start|>user\n" + content + "<|end|>");
 }
 
+// A template may write message texts side by side, or between parts of a
+// special spelling: it is special if the template begins it.
+TEST(Prompt, ASpellingThatAMessageBeginsIsText) {
+  const auto t = synthetic::byte_level();
+  const auto ids_of = [&](const char* source, Json texts) {
+    const auto templates = ChatTemplates::from_source(source).or_throw();
+    return *chat_ids(t, templates, {.variables = {{"x", std::move(texts)}}});
+  };
+  for (const Json& texts :
+       {Json{"<|end|", ">"}, Json{"<", "|end|>"}, Json{"<|e", "nd", "|>"}}) {
+    const Ids ids = ids_of("{{ x|join }}", texts);
+    EXPECT_EQ(t.decode(ids, false), "<|end|>");
+    EXPECT_THAT(ids, testing::Not(testing::Contains(*t.id_of("<|end|>"))));
+  }
+  EXPECT_EQ(ids_of("<|{{ x[0] }}|>", {"end"}), (Ids{*t.id_of("<|end|>")}));
+}
+
 TEST(Prompt, NamesAndToolsAreTextToo) {
   const auto t = synthetic::byte_level();
   const auto templates =

@@ -73,14 +73,17 @@ impl Tokenizer {
         self.encode_marked(&self.mark(text, mark)?, mark)
     }
 
-    /// Puts `mark` behind the first character of every special spelling.
+    /// Puts `mark` behind the first character of every special spelling, and of
+    /// an end of the text that what follows it could make one.
     pub fn mark(&self, text: &str, mark: char) -> Result<String> {
         let mut out = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
             out.push(c);
-            match self.names.at_start_of(&text[at..]) {
+            let rest = &text[at..];
+            match self.names.at_start_of(rest) {
                 Some(name) if name.len() == c.len_utf8() => return Err(not_text(name)),
                 Some(_) => out.push(mark),
+                None if self.names.begin_with(rest) => out.push(mark),
                 None => {}
             }
         }
@@ -175,6 +178,14 @@ impl SpecialNames {
             .iter()
             .filter_map(|&length| text.get(..length))
             .find(|head| self.names.contains(*head))
+    }
+
+    /// Whether one of them goes on after the text. Those that begin with a
+    /// letter do not count: a role or a key may end like that.
+    fn begin_with(&self, text: &str) -> bool {
+        self.lengths.last() > Some(&text.len())
+            && text.starts_with(|c: char| c.is_ascii_punctuation())
+            && self.names.iter().any(|name| name.starts_with(text))
     }
 }
 
