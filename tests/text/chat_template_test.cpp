@@ -128,8 +128,36 @@ TEST(ChatTemplate, TimeAndMemoryAreBounded) {
         "{% set ns = namespace(a=[]) %}{% for i in range(99999) %}"
         "{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}",
         "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
+        "{% set ns = namespace(a=[1]) %}{% for i in range(40) %}"
+        "{% set ns.a = ns.a + ns.a %}{% endfor %}",
+        "{% set ns = namespace(a=[]) %}{% for i in range(40) %}"
+        "{% set ns.a = [] + ns.a + [1] * 100000000000 %}{% endfor %}",
+        "{{ [1] * 1000000000000 }}", "{{ ['x' * 9999999] * 9999999 }}",
+        "{{ (['x' * 9999999] * 9999999)|tojson }}",
+        "{{ ([1] * 1000000000000)|string }}",
+        "{{ ([1] * 1000000000000)|join }}", "{{ '{:999999999}'.format(1) }}",
+        "{% set a = 'x' * 9999999 %}{{ a.replace('x', a) }}",
+        "{{ 1 in [2] * 1000000000000 }}", "{{ ([1] * 1000000000000)|last }}",
+        "{{ ([1] * 1000000000000)|sort }}",
+        "{{ [1] * 1000000000000 == [1] * 1000000000000 }}",
         "{{ 'x' * 100000000 * 100000000 }}", "{{ '%999999999d' % 1 }}"}) {
     EXPECT_FALSE(render(source, Json::object())) << source;
+  }
+}
+
+TEST(ChatTemplate, SumsAndRemaindersKeepTheirMeaning) {
+  for (auto [source, expected] : {
+           std::pair{"{{ 1 + 2 * 3 % 4 - 5 + -6 }}", "-8"},
+           {"{{ ([1] + [2] + [3])[1:] + [4, 5 + 6] }}", "[2, 3, 4, 11]"},
+           {"{{ 'a' + 'b'|upper + ('c' + 'd')[0] }}", "aBc"},
+           {"{{ 1 + x is not none }}|{{ 7 % x is not none }}", "2|0"},
+           {"{{ 'x' + ('in' if 1 in [1] + [2] else 'out') }}", "xin"},
+           {"{{ {'a': 1 + 1, 'b': [0] + [x]} }}", "{'a': 2, 'b': [0, 3]}"},
+           {"{{ range(1 + 1, x + 2)|list + [x] }}", "[2, 3, 4, 3]"},
+           {"{%- set y = x + 1 +%}{{ y }}", "4"},
+           {" {{- 'a' + 'b' -}} {{- '%s' % x }} {{- -7 % x + -x -}} ", "ab3-1"},
+       }) {
+    EXPECT_EQ(text(source, R"({"x": 3})"), expected) << source;
   }
 }
 
@@ -183,8 +211,8 @@ TEST(ChatTemplate, ATagHasAtMost2000Tokens) {
   EXPECT_EQ(text(chain("{{ 1", "+1", " }}", 2'005)), "1000");
   EXPECT_EQ(render(chain("\n{{ 1", "+1", " }}", 2'008), {}).reason(),
             "chat template: a tag has more than 2000 tokens (line 2)");
-  EXPECT_EQ(text(chain("{% if 0 %}", "{% elif 0 %}",
-                       "{% else %}x{% endif %}", 262'144)),
+  EXPECT_EQ(text(chain("{% if 0 %}", "{% elif 0 %}", "{% else %}x{% endif %}",
+                       262'144)),
             "x");
 }
 

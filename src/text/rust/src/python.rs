@@ -3,6 +3,8 @@
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
+use crate::template::MAX_TEXT;
+
 /// Nested deeper than this is a fault.
 const MAX_DEPTH: usize = 200;
 
@@ -21,7 +23,7 @@ pub fn repr_of(value: &Value) -> Result<String, Error> {
 }
 
 fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
-    check_depth(depth)?;
+    check(out, depth)?;
     match value.kind() {
         ValueKind::Undefined => out.push_str("Undefined"),
         ValueKind::Number => out.push_str(&number(value)),
@@ -55,14 +57,14 @@ fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error
     Ok(())
 }
 
-fn check_depth(depth: usize) -> Result<(), Error> {
-    if depth > MAX_DEPTH {
-        return Err(Error::new(
-            ErrorKind::InvalidOperation,
-            "value is nested too deeply",
-        ));
-    }
-    Ok(())
+/// Values share their parts: a small one can have a text without end.
+fn check(out: &str, depth: usize) -> Result<(), Error> {
+    let fault = match depth {
+        _ if out.len() > MAX_TEXT => format!("a value's text has more than {MAX_TEXT} bytes"),
+        depth if depth > MAX_DEPTH => "value is nested too deeply".into(),
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::InvalidOperation, fault))
 }
 
 fn separate(out: &mut String, index: usize, separator: &str) {
@@ -160,7 +162,7 @@ pub struct Dumps<'a> {
 
 impl Dumps<'_> {
     pub fn write(&self, out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
-        check_depth(depth)?;
+        check(out, depth)?;
         match value.kind() {
             ValueKind::None => out.push_str("null"),
             ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),

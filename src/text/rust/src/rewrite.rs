@@ -1,11 +1,13 @@
 //! Rewrites what Jinja2 allows and minijinja does not into what it does allow:
 //!   a % b          __percent(a , b), for the formatting of strings
 //!   a[b:c]         __sliceable(a)[b:c], for slices of null
+//!   a + b          __charged(a) + __charged(b), for sums of lists
 //!   {% generation %} x {% endgeneration %}     {% if true %} x {% endif %}
 //! Lines keep their numbers. Nothing else changes, faults included.
 
 pub const PERCENT: &str = "__percent";
 pub const SLICEABLE: &str = "__sliceable";
+pub const CHARGED: &str = "__charged";
 
 const KEYWORDS: &[&str] = &[
     "and",
@@ -35,7 +37,9 @@ pub fn rewrite(source: &str) -> Result<String, String> {
         let open = at + found;
         at = match source.as_bytes().get(open + 1) {
             Some(b'#') => find_end(source, open + 2, "#}"),
-            Some(b'{') => Tag::new(source, open + 2, "}}", &mut edits).run()?,
+            Some(b'{') => {
+                Tag::new(source, behind_sign(source, open + 2), "}}", &mut edits).run()?
+            }
             Some(b'%') => statement(source, open + 2, &mut edits)?,
             _ => open + 1,
         };
@@ -61,13 +65,15 @@ fn statement(source: &str, from: usize, edits: &mut Edits) -> End {
     Tag::new(source, end, "%}", edits).run()
 }
 
+/// Behind the sign that says what becomes of the space before a tag.
+fn behind_sign(source: &str, from: usize) -> usize {
+    from + usize::from(matches!(source.as_bytes().get(from), Some(b'-' | b'+')))
+}
+
 /// Where the first word of a tag begins and ends.
 fn tag_word(source: &str, from: usize) -> (usize, usize) {
     let bytes = source.as_bytes();
-    let mut at = from;
-    if matches!(bytes.get(at), Some(b'-' | b'+')) {
-        at += 1;
-    }
+    let mut at = behind_sign(source, from);
     while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
     }
@@ -105,6 +111,8 @@ struct Level {
     operand: bool,
     /// A call of PERCENT waits for its right operand to end.
     pending: bool,
+    /// The chain is an operand of a sum.
+    summed: bool,
 }
 
 impl Level {
@@ -117,6 +125,7 @@ impl Level {
             operand_start: None,
             operand: false,
             pending: false,
+            summed: false,
         }
     }
 }
@@ -131,6 +140,8 @@ struct Tag<'s, 'e> {
     last_end: usize,
     /// The last token was `.` or `|`: a name belongs to it.
     dotted: bool,
+    /// The last token was `is` or the `not` behind it: a test's name follows.
+    test: bool,
 }
 
 impl<'s, 'e> Tag<'s, 'e> {
@@ -144,6 +155,7 @@ impl<'s, 'e> Tag<'s, 'e> {
             levels,
             last_end: at,
             dotted: false,
+            test: false,
         }
     }
 
@@ -163,7 +175,7 @@ impl<'s, 'e> Tag<'s, 'e> {
                 continue;
             }
             if self.levels.len() == 1 && self.at_end() {
-                self.close_pending();
+                self.end_chain();
                 return Ok(find_end(self.source, self.at, self.end));
             }
             tokens += 1;
@@ -199,7 +211,11 @@ impl<'s, 'e> Tag<'s, 'e> {
 
     fn operand(&mut self, start: usize) {
         let word = &self.source[start..self.at];
+        let test = std::mem::take(&mut self.test);
         if std::mem::take(&mut self.dotted) {
+            self.level().operand = true;
+        } else if test || word == "is" {
+            self.test = !test || word == "not";
             self.level().operand = true;
         } else if KEYWORDS.contains(&word) {
             self.reset();
@@ -220,6 +236,7 @@ impl<'s, 'e> Tag<'s, 'e> {
 
     fn operator(&mut self, byte: u8, start: usize) {
         self.dotted = false;
+        self.test = false;
         let operand = self.level().operand;
         match byte {
             b'.' => self.dotted = true,
@@ -248,6 +265,11 @@ impl<'s, 'e> Tag<'s, 'e> {
                 self.level().operand = false;
             }
             b'%' if operand => self.percent(start),
+            b'+' if operand => {
+                self.level().summed = true;
+                self.reset();
+                self.level().summed = true;
+            }
             b'-' | b'+' if !operand => {
                 self.level().chain.get_or_insert(start);
             }
@@ -267,7 +289,7 @@ impl<'s, 'e> Tag<'s, 'e> {
 
     /// A closing bracket: the level below has its operand.
     fn close(&mut self) {
-        self.close_pending();
+        self.end_chain();
         let inner = self.levels.pop().expect("checked by the caller");
         self.level().operand = true;
         if let Some(base) = inner.base.filter(|_| inner.has_colon) {
@@ -282,11 +304,23 @@ impl<'s, 'e> Tag<'s, 'e> {
         }
     }
 
-    /// Something that binds looser than * / // % comes: a new chain.
-    fn reset(&mut self) {
+    /// Something that binds looser than * / // % comes.
+    fn end_chain(&mut self) {
         self.close_pending();
         let level = self.level();
-        level.chain = None;
+        let chain = level.chain.take();
+        if std::mem::take(&mut level.summed) {
+            if let Some(start) = chain {
+                self.edits.open(start, CHARGED);
+                self.edits.close(self.last_end);
+            }
+        }
+    }
+
+    /// A new chain begins.
+    fn reset(&mut self) {
+        self.end_chain();
+        let level = self.level();
         level.operand_start = None;
         level.operand = false;
     }

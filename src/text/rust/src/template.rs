@@ -10,13 +10,13 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::python::{self, Dumps};
-use crate::rewrite::{rewrite, PERCENT, SLICEABLE};
+use crate::rewrite::{rewrite, CHARGED, PERCENT, SLICEABLE};
 
 /// Bounds time and memory: an instruction costs 1, and so do 64 bytes made.
 const FUEL: u64 = 4_000_000;
 /// Bytes; the templates of known models have less than 60,000.
 const MAX_SOURCE: usize = 256 << 10;
-const MAX_TEXT: usize = 16 << 20;
+pub const MAX_TEXT: usize = 16 << 20;
 /// Bytes. Parsing, compiling and dropping a syntax tree take stack for each
 /// level of it: up to 1,200 bytes for an elif, which has 10 bytes of source,
 /// and 430 for a minus, which has one.
@@ -135,7 +135,22 @@ fn environment() -> Environment<'static> {
         ValueKind::None | ValueKind::Undefined => Value::from(""),
         _ => value,
     });
+    env.add_function(CHARGED, |state: &State, value: Value| {
+        charge(state, &value)?;
+        Ok::<_, Error>(value)
+    });
     env
+}
+
+/// Pays for an operand of a sum. A sum of lists refers to them, at no cost, and
+/// may be copied later: without this a list that is doubled 40 times has 2^40
+/// items. Two items cost 1, a list of unknown length as much as 131072 items.
+fn charge(state: &State, operand: &Value) -> Outcome<()> {
+    if !matches!(operand.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Ok(());
+    }
+    let cost = operand.len().map_or(1 << 16, |items| items / 2);
+    state.consume_fuel(cost as u64)
 }
 
 fn value_of(json: serde_json::Value) -> Value {
