@@ -149,11 +149,13 @@ class Server:
     def post(self, path, body, headers=None):
         return self.request("POST", path, body, headers)
 
-    def raw(self, data):
-        """Sends bytes, returns all that comes until the server closes."""
+    def raw(self, data, is_all=True):
+        """Sends bytes, returns all that comes until the server closes. With
+        is_all the server is told that no more will be sent."""
         with self.connect_socket() as sock:
             sock.sendall(data)
-            sock.shutdown(socket.SHUT_WR)
+            if is_all:
+                sock.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: sock.recv(65536), b""))
 
 

@@ -204,8 +204,11 @@ def fold_completion(stream):
             whole["stop_reason"] = choice["stop_reason"]
         for key, value in (choice.get("logprobs") or {}).items():
             whole["logprobs"] = whole["logprobs"] or {}
-            whole["logprobs"].setdefault(key, [])
-            whole["logprobs"][key] += value
+            if value is None:  # no top_logprobs
+                check(whole["logprobs"].setdefault(key) is None, choice)
+            else:
+                whole["logprobs"][key] = (whole["logprobs"].get(key) or []
+                                          ) + value
         if choice["text"]:
             deltas.append(choice["text"])
     for whole in wholes.values():

@@ -72,7 +72,7 @@ class CasesA(harness.ServerCase):
     def test_a02_wrong_types(self):
         faults = {
             "temperature": ("warm", [], True), "max_tokens": ("9", 1.5, {}),
-            "stop": (5, [1], {"a": "b"}), "logit_bias": ([], {"x": 1}, "a"),
+            "stop": (5, [1], {"a": "b"}), "logit_bias": ([1], {"x": 1}, "a"),
             "messages": ("hi", [], {}, [5], [{"role": 5, "content": "x"}],
                          [{"content": "no role"}],
                          [{"role": "user", "content": 5}]),

@@ -25,7 +25,7 @@ class CasesG(harness.ServerCase):
         self.assertEqual(whole.message["reasoning"], "reasoning")
         self.assertEqual(streamed.deltas, ["answer"])
         self.assertEqual(
-            whole.usage["completion_tokens_details"]["reasoning_tokens"], 2)
+            whole.usage["completion_tokens_details"]["reasoning_tokens"], 3)  # with the opening tag
 
     def test_cut_inside_the_reasoning(self):
         whole, _ = self.both_forms(self.chat, "@think", max_tokens=2)

@@ -78,9 +78,7 @@ class Http(harness.ServerCase):
         for head in (b"GET /health HTTP/1.1\r\nHost: x\r\n"
                      b"Connection: close\r\n\r\n",
                      b"GET /health HTTP/1.0\r\n\r\n"):
-            with self.server.connect_socket() as sock:
-                sock.sendall(head)
-                got = b"".join(iter(lambda: sock.recv(65536), b""))
+            got = self.server.raw(head, is_all=False)
             self.assertEqual(status_of(got), 200)
             self.assertEqual(body_of(got), b'{"status": "ok"}')
 
@@ -90,7 +88,7 @@ class Http(harness.ServerCase):
         got = self.server.raw(
             b"POST /v1/chat/completions HTTP/1.0\r\n"
             b"Content-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            b"Content-Length: %d\r\n\r\n" % len(body) + body, is_all=False)
         self.assertEqual(status_of(got), 200)
         chunks, _ = replies.parse_events(body_of(got))
         self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "stop")
