@@ -25,9 +25,10 @@ build_packages=(
   ca-certificates python3 python3-pip
 )
 gtest_packages=(libgtest-dev libgmock-dev)
-# The cross compiler and qemu-user check the NEON kernels on other machines.
+# The cross compiler and qemu-user check the NEON kernels on other machines;
+# chromium shows the web page.
 test_packages=("${gtest_packages[@]}" python3-venv
-  g++-aarch64-linux-gnu qemu-user)
+  g++-aarch64-linux-gnu qemu-user chromium)
 bench_packages=(libbenchmark-dev)
 fuzz_packages=("${gtest_packages[@]}" clang-19 libclang-rt-19-dev)
 format_packages=(clang-format-19)
