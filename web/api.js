@@ -15,6 +15,10 @@ export class ApiError extends Error {
   }
 }
 
+export function getKey() {
+  return sessionStorage.getItem(keyName);
+}
+
 export function setKey(key) {
   sessionStorage.setItem(keyName, key);
 }
@@ -80,7 +84,7 @@ function errorOf(message, status, error, headers) {
 
 async function request(path, options = {}) {
   const headers = new Headers(options.headers);
-  const key = sessionStorage.getItem(keyName);
+  const key = getKey();
   if (key) headers.set('Authorization', `Bearer ${key}`);
   const reply = await answered(fetch(path, {...options, headers}),
                                options.signal);

@@ -1,6 +1,6 @@
 // Puts the page together.
 
-import {ApiError, listModels, setKey} from './api.js';
+import {ApiError, getKey, listModels, setKey} from './api.js';
 import {ChatStore} from './chat_store.js';
 import {Conversation} from './conversation.js';
 import {el, iconButton, toast} from './dom.js';
@@ -130,6 +130,7 @@ async function updateModels() {
 byId('model').onchange = () => session.model = byId('model').value;
 
 function askKey() {
+  byId('key-wrong').hidden = getKey() === null;
   if (!byId('key').open) byId('key').showModal();
 }
 byId('key').querySelector('form').onsubmit = () => {

@@ -97,6 +97,14 @@ export function seconds(value) {
   return value < 10 ? `${value.toFixed(2)} s` : `${value.toFixed(0)} s`;
 }
 
+// The two largest units of a time in seconds.
+export function duration(value) {
+  const minutes = Math.max(0, Math.floor(value / 60));
+  const hours = Math.floor(minutes / 60), days = Math.floor(hours / 24);
+  if (days > 0) return `${days} d ${hours % 24} h`;
+  return hours > 0 ? `${hours} h ${minutes % 60} min` : `${minutes} min`;
+}
+
 export function bytes(value) {
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   let unit = 0;

@@ -187,7 +187,7 @@ class InlineParser {
     if (text[at] === '<') {
       const end = endOf(text, at + 1, '>');
       if (end < 0) return null;
-      address = text.slice(at + 1, end);
+      address = text.slice(at + 1, end).replaceAll(' ', '%20');
       at = end + 1;
     } else {
       const end = endOfAddress(text, at);

@@ -2,7 +2,7 @@
 // (so that the plot goes on), ever more seldom while the server is silent.
 
 import {fetchStats} from './api.js';
-import {bytes, el, grouped} from './dom.js';
+import {bytes, duration, el, grouped} from './dom.js';
 import {Plot} from './plot.js';
 import {readStats} from './stats.js';
 
@@ -63,30 +63,37 @@ export class Panel {
         stats.decodeTps.toFixed(stats.decodeTps < 100 ? 1 : 0);
     this.#plot.add(Date.now(), stats.decodeTps ?? null);
     this.#memory.show(stats);
-    const lines = [
-      ['Writing', rowsText(stats)],
-      ['Reading prompts', countText(stats.joining)],
-      ['Queued', countText(stats.queued)],
-      ['Prompt speed', stats.prefillTps === undefined ? undefined :
-          `${grouped(Math.round(stats.prefillTps))} tokens/s`],
-      ['Requests', countText(stats.requests)],
-      ['Tokens written', countText(stats.generatedTokens)],
-      ['Context', stats.context === undefined ? undefined :
-          `${grouped(stats.context)} tokens`],
-      ...stats.facts,
-    ].filter(([, text]) => text !== undefined);
+    const lines =
+        lineTexts(stats).filter(([, text]) => text !== undefined);
     this.#lines.replaceChildren(...lines.flatMap(
         ([label, text]) => [el('dt', {}, label), el('dd', {}, text)]));
   }
 }
 
-function countText(count) {
-  return count === undefined ? undefined : grouped(count);
-}
-
-function rowsText({rows, batch}) {
-  if (rows === undefined) return undefined;
-  return `${rows} ${batch ? `of ${batch} ` : ''}row${batch === 1 ? '' : 's'}`;
+function lineTexts(stats) {
+  const some = (value, text) => value === undefined ? undefined : text(value);
+  const {rows, places, kvSchemes, startedAt} = stats;
+  return [
+    ['Writing', some(rows, (count) => places ? `${count} of ${places}` :
+                                               String(count))],
+    ['Reading prompts', some(stats.joining, grouped)],
+    ['Queued', some(stats.queued, grouped)],
+    ['Prompt speed', some(stats.prefillTps, (speed) =>
+        `${grouped(Math.round(speed))} tokens/s`)],
+    ['Requests ended', some(stats.finished, grouped)],
+    ['Prompt tokens', some(stats.promptTokens, grouped)],
+    ['Tokens written', some(stats.generatedTokens, grouped)],
+    ['Model', stats.type],
+    ['Weights', some(stats.weightBytes, bytes)],
+    ['Layers', some(stats.layers, String)],
+    ['Vocabulary', some(stats.vocabulary, grouped)],
+    ['Context', some(stats.context, grouped)],
+    ['Longest that fits', some(stats.longest, grouped)],
+    ['KV scheme', some(kvSchemes, (schemes) =>
+        Object.keys(schemes).join(', '))],
+    ['Up for', some(startedAt, (start) =>
+        duration(Date.now() / 1000 - start))],
+  ];
 }
 
 // Keys and values against what the weights leave of the budget.
