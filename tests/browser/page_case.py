@@ -13,7 +13,7 @@ import scripts
 from playwright.sync_api import expect, sync_playwright
 
 CHROMIUM = os.environ.get("QUERN_CHROMIUM", "/usr/bin/chromium")
-PATIENCE_MS = 60_000
+PATIENCE_MS = 15_000
 
 expect.set_options(timeout=PATIENCE_MS)
 
