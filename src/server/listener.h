@@ -1,0 +1,37 @@
+// Addresses that the server listens on.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+
+namespace quern {
+
+// A listening socket; closed with its owner.
+class ListeningSocket {
+ public:
+  ListeningSocket(int fd, int family) : fd_(fd), family_(family) {}
+  ~ListeningSocket();
+  ListeningSocket(ListeningSocket&& other) noexcept
+      : fd_(other.release()), family_(other.family_) {}
+  ListeningSocket& operator=(ListeningSocket&&) = delete;
+
+  int family() const { return family_; }
+  int port() const;  // of TCP
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_, family_;
+};
+
+// Every address of `host` (a name or an address); at least one. Throws Error
+// if none can be had: one that is in use says whether a quern answers there.
+std::vector<ListeningSocket> listen_tcp(const std::string& host, int port);
+
+// For this user only. A socket file that nobody listens on any more is
+// replaced; throws Error if the path is anything else.
+ListeningSocket listen_unix(const Path& path);
+
+}  // namespace quern

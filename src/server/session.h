@@ -1,0 +1,97 @@
+// One connection: its requests one after the other.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/exchange.h"
+#include "server/bell.h"
+#include "server/metrics.h"
+#include "server/reply_head.h"
+#include "server/routes.h"
+#include "server/server.h"
+
+namespace quern {
+
+// What the sessions share.
+struct ServerState {
+  Service& service;
+  const ServerOptions options;
+  const std::span<const Route> routes;
+  Metrics metrics;
+  boost::asio::thread_pool workers;         // for endpoints that may be slow
+  std::atomic<int> connections = 0;
+  std::atomic<size_t> body_bytes = 0;  // of requests, held now
+};
+
+// Everything here is called on the connection's own thread.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+
+  // `peer` names the other side in the log.
+  Session(ServerState& state, Socket socket, std::string peer);
+
+  // Until the connection is closed.
+  boost::asio::awaitable<void> run();
+
+  void tick();     // to be called every kTick
+  void drain();    // closes once the answer under way is out
+  void hang_up();  // closes at once; an answer under way is cancelled
+
+  static constexpr std::chrono::milliseconds kTick{100};
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Turn;  // a request and what becomes of it
+  class Watch;
+  class Follow;
+  // A reply at hand, or nothing: then the request goes on.
+  using Shortcut = std::optional<ApiReply>;
+
+  boost::asio::awaitable<bool> next_request();
+  boost::asio::awaitable<void> take_turn(Turn& turn);
+  boost::asio::awaitable<Shortcut> read_head(Turn& turn);
+  Shortcut choose(Turn& turn);
+  Shortcut without_route(Turn& turn, const std::string& allowed);
+  ApiReply metrics_reply() const;
+  bool has_key(const Turn& turn) const;
+  boost::asio::awaitable<Shortcut> read_body(Turn& turn);
+  boost::asio::awaitable<Shortcut> answer(Turn& turn);
+  boost::asio::awaitable<ApiOutcome> on_workers(const Turn& turn,
+                                                const ApiRequest& request);
+  boost::asio::awaitable<void> carry(Turn& turn, Exchange& exchange,
+                                     Bell& bell);
+  boost::asio::awaitable<bool> wait(Bell& bell);
+  boost::asio::awaitable<void> send(Turn& turn, const ApiReply& reply);
+  boost::asio::awaitable<void> write(Turn& turn, std::string_view bytes);
+  boost::asio::awaitable<void> linger();
+
+  ReplyHead head_of(const Turn& turn) const;
+  std::string stream_head(const Turn& turn, bool chunked) const;
+  bool keeps_alive(const Turn& turn) const;
+  void record(const Turn& turn) const;
+  void expire_in(double seconds);
+  void look_for_peer();
+
+  ServerState& state_;
+  Socket socket_;
+  const std::string peer_;
+  boost::beast::flat_buffer buffer_;    // read, not parsed yet
+  boost::asio::steady_timer timer_;     // of wait()
+  Clock::time_point deadline_ = Clock::time_point::max();
+  bool idle_ = false;      // waits for a request
+  bool closing_ = false;   // takes no further request
+  bool watching_ = false;  // an answer is under way: the peer's end cancels it
+  bool waiting_ = false;   // for bytes of the peer, while watching
+};
+
+}  // namespace quern
