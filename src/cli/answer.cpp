@@ -101,7 +101,7 @@ Answer run_answer(const TextSetup& setup, AnswerRequest request,
   if (stops.stopped()) stop = stops.matched();
   return {std::move(text),
           std::move(tokens),
-          generation.finish(),
+          *generation.finish(),
           std::move(stop),
           fed,
           first_s,

@@ -3,7 +3,6 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
-#include <list>
 #include <random>
 
 #include "cli/output.h"
@@ -80,28 +79,30 @@ class BenchRun {
  public:
   BenchRun(const TextModel& model, const BenchCase& bench, Row row)
       : model_(model), bench_(bench), batch_(model, bench.precision) {
-    rows_.push_back(decode_row(std::move(row)));
+    add(std::move(row));
   }
 
   RunTimes run() {
     RunTimes times;
     const Stopwatch prefill;
-    Prefill feed(model_, rows_.front().row,
+    Prefill feed(model_, row(),
                  random_ids(bench_.prompt, model_.facts().vocabulary),
                  bench_.precision, bench_.prefill_chunk);
     const mx::array hidden = feed.finish();
-    batch_.add(rows_.front(), hidden).or_throw();
+    batch_.join({rows_.front()}, hidden);
+    read();
     times.prefill = prefill.seconds();
 
     for (int i = 1; i < bench_.batch; i++) {
-      rows_.push_back(decode_row(rows_.front().row.copy()));
-      batch_.add(rows_.back(), hidden).or_throw();
+      add(row().copy());
+      batch_.join({rows_.back()}, hidden);
+      read();
     }
     const Stopwatch decode;
     if (bench_.gen > 0) batch_.issue();
     for (int i = 0; i < bench_.gen; i++) {
-      if (i + 1 < bench_.gen) batch_.issue();
-      for (auto& drawn : batch_.read()) std::move(drawn).or_throw();
+      batch_.issue();
+      read();
     }
     times.decode = decode.seconds();
     return times;
@@ -109,19 +110,26 @@ class BenchRun {
 
   size_t kv_bytes() const {
     size_t sum = 0;
-    for (const DecodeRow& row : rows_) sum += row.row.bytes();
+    for (const DecodeRowPtr& row : rows_) sum += row->row.bytes();
     return sum;
   }
-  Row& row() { return rows_.front().row; }
+  Row& row() { return rows_.front()->row; }
 
  private:
-  DecodeRow decode_row(Row row) const {
-    return {std::move(row), SamplerRow({}, model_.facts().vocabulary), 0};
+  void add(Row row) {
+    rows_.push_back(std::make_shared<DecodeRow>(
+        DecodeRow{.row = std::move(row),
+                  .sampler = SamplerRow({}, model_.facts().vocabulary),
+                  .position = 0,
+                  .left = bench_.gen + 1}));
+  }
+  void read() {
+    for (Draw& draw : batch_.read()) std::move(draw.sampled).or_throw();
   }
 
   const TextModel& model_;
   const BenchCase& bench_;
-  std::list<DecodeRow> rows_;  // the batch holds their addresses
+  std::vector<DecodeRowPtr> rows_;
   DecodeBatch batch_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/evaluate.h"
 #include "ops/cpu_op.h"
 #include "ops/thread_pool.h"
 
@@ -12,27 +13,33 @@ namespace {
 
 using mx::array;
 
-// Draws a token for each row of logits [B, V]: int32 [B]. A row that fails
-// gets token 0 and its reason in `draws`.
-array sample(const array& logits, std::vector<DecodeRow*> rows,
-             std::shared_ptr<std::vector<Result<Sampled>>> draws) {
+// Draws the row's next token. What throws is the row's failure.
+void draw_token(Draw& draw, std::span<float> logits) {
+  DecodeRow& row = *draw.row;
+  try {
+    draw.sampled = row.sampler.sample(logits, row.position++);
+    if (!draw.sampled) return;
+    const Status status = row.sampler.accept(draw.sampled->token);
+    if (!status) draw.sampled = status.failure();
+    draw.done = row.sampler.done();
+  } catch (const std::exception& e) {
+    draw.sampled = failure("{}", e.what());
+  }
+}
+
+// A token for each row of logits [B, V]: int32 [B]. A row that fails gets token
+// 0 and its reason in `draws`.
+array sample(const array& logits, std::shared_ptr<std::vector<Draw>> draws) {
   const mx::Stream s = stream_of({});
-  auto run = [rows = std::move(rows), draws = std::move(draws)](
-                 std::vector<array>& in, std::vector<array>& out) {
+  auto run = [draws = std::move(draws)](std::vector<array>& in,
+                                        std::vector<array>& out) {
     const int V = in[0].shape(1);
     float* logits = in[0].data<float>();  // nobody else reads them
     int32_t* token = out[0].data<int32_t>();
-    thread_pool().run(int(rows.size()), [&](int i) {
-      DecodeRow& row = *rows[i];
-      auto& draw = (*draws)[i];
-      draw = row.sampler.sample({logits + int64_t(i) * V, size_t(V)},
-                                row.position++);
-      if (draw.ok()) {
-        if (auto status = row.sampler.accept(draw->token); !status) {
-          draw = status.failure();
-        }
-      }
-      token[i] = draw.ok() ? draw->token : 0;
+    thread_pool().run(int(draws->size()), [&](int i) {
+      Draw& draw = (*draws)[i];
+      draw_token(draw, {logits + int64_t(i) * V, size_t(V)});
+      token[i] = draw.sampled ? draw.sampled->token : 0;
     });
   };
   return cpu_op("quern.sample", s, {logits.shape(0)}, mx::int32, {logits},
@@ -41,56 +48,74 @@ array sample(const array& logits, std::vector<DecodeRow*> rows,
 
 }  // namespace
 
-DecodeBatch::StepUnderWay DecodeBatch::draw(const array& hidden) {
-  auto draws = std::make_shared<Draws>(rows_.size(), failure("not drawn"));
-  array tokens = sample(model_.logits(hidden, precision_), rows_, draws);
+DecodeBatch::StepUnderWay DecodeBatch::draw(
+    const std::vector<DecodeRowPtr>& rows, const array& hidden) {
+  auto draws = std::make_shared<Draws>();
+  for (const DecodeRowPtr& row : rows) draws->push_back({row});
+  array tokens = sample(model_.logits(hidden, precision_), draws);
   std::vector<array> results{tokens};
-  for (DecodeRow* row : rows_) {
+  for (const DecodeRowPtr& row : rows) {
+    row->left--;
     for (array& a : row->row.arrays()) results.push_back(std::move(a));
   }
-  mx::async_eval(results);
+  start(results);
   return {std::move(tokens), std::move(draws)};
 }
 
-Result<Sampled> DecodeBatch::add(DecodeRow& row, const array& hidden) {
-  if (!steps_.empty()) fail("[decode.add] a step is under way");
-  std::vector<DecodeRow*> others = std::exchange(rows_, {&row});
-  StepUnderWay first = draw(hidden);
-  mx::eval(first.tokens);
-  rows_ = std::move(others);
-  rows_.push_back(&row);
-  tokens_ = mx::concatenate({tokens_, first.tokens}, 0);
-  mx::eval(tokens_);
-  return first.draws->front();
+void DecodeBatch::join(std::vector<DecodeRowPtr> rows, const array& hidden) {
+  steps_.push_back(draw(rows, hidden));
+  const array& first = steps_.back().tokens;
+  tokens_ = rows_.empty() ? first : mx::concatenate({tokens_, first}, 0);
+  for (DecodeRowPtr& row : rows) rows_.push_back(std::move(row));
 }
 
-void DecodeBatch::remove(DecodeRow& row) {
-  if (!steps_.empty()) fail("[decode.remove] a step is under way");
-  const auto it = std::find(rows_.begin(), rows_.end(), &row);
-  if (it == rows_.end()) fail("[decode.remove] the row is not in the batch");
+template <class Goes>
+void DecodeBatch::leave_if(Goes goes) {
   std::vector<int32_t> kept;
   for (size_t i = 0; i < rows_.size(); i++) {
-    if (rows_[i] != &row) kept.push_back(tokens_.data<int32_t>()[i]);
+    if (!goes(*rows_[i])) kept.push_back(int32_t(i));
   }
-  rows_.erase(it);
-  tokens_ = array(kept.data(), {int(kept.size())}, mx::int32);
+  if (kept.size() == rows_.size()) return;
+  std::erase_if(rows_, [&](const DecodeRowPtr& row) { return goes(*row); });
+  const array at(kept.data(), {int(kept.size())}, mx::int32);
+  tokens_ = kept.empty() ? no_tokens() : mx::take(tokens_, at, 0);
 }
 
-void DecodeBatch::issue() {
-  if (rows_.empty()) fail("[decode.issue] the batch is empty");
+void DecodeBatch::leave(const DecodeRow& row) {
+  leave_if([&](const DecodeRow& other) { return &other == &row; });
+}
+
+bool DecodeBatch::issue() {
+  leave_if([](const DecodeRow& row) { return row.left <= 0; });
+  if (rows_.empty()) return false;
   std::vector<StepRow> step_rows;
-  for (DecodeRow* row : rows_) step_rows.push_back({&row->row, 1});
+  for (const DecodeRowPtr& row : rows_) {
+    row->row.make_room(1, row->most);
+    step_rows.push_back({&row->row, 1});
+  }
   const Step step = make_step(step_rows, precision_);
-  steps_.push_back(draw(model_.hidden(tokens_, step)));
+  steps_.push_back(draw(rows_, model_.hidden(tokens_, step)));
   tokens_ = steps_.back().tokens;
+  return true;
 }
 
-std::vector<Result<Sampled>> DecodeBatch::read() {
+std::vector<Draw> DecodeBatch::read() {
   if (steps_.empty()) fail("[decode.read] no step is under way");
-  StepUnderWay step = std::move(steps_.front());
+  mx::eval(steps_.front().tokens);
+  const StepUnderWay step = std::move(steps_.front());
   steps_.pop_front();
-  mx::eval(step.tokens);
   return std::move(*step.draws);
+}
+
+std::vector<DecodeRowPtr> DecodeBatch::drop() {
+  settle();
+  std::vector<DecodeRowPtr> lost = std::exchange(rows_, {});
+  for (const StepUnderWay& step : steps_) {
+    for (const Draw& draw : *step.draws) lost.push_back(draw.row);
+  }
+  steps_.clear();
+  tokens_ = no_tokens();
+  return lost;
 }
 
 }  // namespace quern

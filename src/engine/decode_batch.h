@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "models/model.h"
@@ -10,52 +11,74 @@
 
 namespace quern {
 
-// A row that has its prompt, and the sampler of its answer. Owned by the
-// request; the batch holds it between add and remove.
+// A row that has its prompt, and the sampler of its answer.
 struct DecodeRow {
   Row row;
   SamplerRow sampler;
   uint64_t position;  // of the next token drawn, in the row's text
+  int left;           // draws it still gets
+  int most = kMostTokens;  // tokens that the row may come to hold
+};
+using DecodeRowPtr = std::shared_ptr<DecodeRow>;
+
+// What a step drew for one row.
+struct Draw {
+  DecodeRowPtr row;
+  Result<Sampled> sampled = failure("not drawn");
+  bool done = false;  // its constraint allows no further token
 };
 
 // Decodes one token a step for every row. Sampling is part of the step's
-// graph, so the next step is issued before the tokens of the last are read.
-// A row's tokens do not depend on the others.
+// graph, so the next step is issued before the tokens of the last are read, and
+// rows join and leave while steps are under way. A row's tokens do not depend
+// on the others. Steps keep their rows alive until they are read.
 class DecodeBatch {
  public:
   DecodeBatch(const TextModel& model, Precision precision)
       : model_(model), precision_(precision) {}
 
-  // Takes in a row whose prompt's last hidden state is `hidden` [1, hidden]:
-  // draws its first token. Only while no step is under way.
-  Result<Sampled> add(DecodeRow& row, const mx::array& hidden);
-  // Only while no step is under way.
-  void remove(DecodeRow& row);
-  size_t size() const { return rows_.size(); }
+  // Takes in rows whose prompts' last hidden states are `hidden` [N, hidden]:
+  // starts a step that draws their first tokens.
+  void join(std::vector<DecodeRowPtr> rows, const mx::array& hidden);
+  // No further step for this row.
+  void leave(const DecodeRow& row);
+  // Starts a step of all rows from their last tokens. Rows without draws left
+  // leave first; false if that leaves none. If it throws, the rows are lost:
+  // drop them.
+  bool issue();
 
-  // Starts a step from the tokens of the step before it.
-  void issue();
-  // Steps issued and not read.
+  // Steps started and not read.
   int under_way() const { return int(steps_.size()); }
-  // Waits for the oldest step: a token, or the reason why that row cannot go
-  // on, for each row in the order of add.
-  std::vector<Result<Sampled>> read();
+  // Waits for the oldest step. If it throws, so would the others: drop them.
+  std::vector<Draw> read();
+
+  // The rows that get a further step.
+  std::span<const DecodeRowPtr> rows() const { return rows_; }
+  // Forgets rows and steps; gives all rows that were in them, some twice.
+  std::vector<DecodeRowPtr> drop();
 
  private:
   // What the sampling of one step leaves, written on the stream's thread.
-  using Draws = std::vector<Result<Sampled>>;
+  using Draws = std::vector<Draw>;
   struct StepUnderWay {
     mx::array tokens;  // int32 [B]
     std::shared_ptr<Draws> draws;
   };
 
-  StepUnderWay draw(const mx::array& hidden);
+  StepUnderWay draw(const std::vector<DecodeRowPtr>& rows,
+                    const mx::array& hidden);
+  template <class Goes>
+  void leave_if(Goes goes);
 
   const TextModel& model_;
   Precision precision_;
-  std::vector<DecodeRow*> rows_;
-  mx::array tokens_ = mx::array(std::initializer_list<int>{}, mx::int32);
+  std::vector<DecodeRowPtr> rows_;
+  mx::array tokens_ = no_tokens();  // int32, the last of each row
   std::deque<StepUnderWay> steps_;
+
+  static mx::array no_tokens() {
+    return mx::array(std::initializer_list<int>{}, mx::int32);
+  }
 };
 
 }  // namespace quern

@@ -14,20 +14,13 @@
 #include <variant>
 #include <vector>
 
+#include "engine/finish.h"
 #include "models/model.h"
 #include "sample/constraint.h"
 #include "sample/params.h"
 #include "sample/row.h"
 
 namespace quern {
-
-// How a request ended.
-enum class Finish {
-  stop,       // an end token, the listener's word, or a constraint that is done
-  length,     // max_tokens
-  cancelled,  // by its ticket, or because the engine shut down
-  failed      // see Ending::reason
-};
 
 // Seconds since the request was submitted; those that never came are 0.
 struct Timings {
@@ -100,16 +93,16 @@ struct Refusal {
   };
   Kind kind;
   std::string reason;    // one line
-  int64_t asked = 0;     // of too_long and over_budget: tokens of the prompt
-  int64_t most = 0;      // and the most that would fit
-  int retry_after_s = 0; // of busy
+  int64_t asked = 0;      // of too_long and over_budget: tokens of the prompt,
+  int64_t most = 0;       // and the longest row: the context, or what fits
+  int retry_after_s = 0;  // of busy
 };
 
 struct EngineOptions {
   Precision precision = Precision::fast;
   int batch = 8;   // rows that decode together, joiners included
   int queue = 64;  // requests that wait for a place
-  int prefill_chunk = 256;
+  int prefill_chunk = 256;  // tokens of prompts between two decode steps
   int context = 0;           // 0: the model's
   size_t memory_budget = 0;  // bytes for weights, rows and transients;
                              // 0: plan/memory_plan.h's default

@@ -23,31 +23,33 @@ Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
       prompt_(std::move(prompt)),
       prompt_tokens_(int(prompt_.size())),
       most_(most_tokens(model, prompt_tokens_, options_.max_tokens)),
-      decode_{past ? std::move(*past)
-                   : model.make_row(kv_number(options_.precision)),
-              SamplerRow(options_.sampling, model.facts().vocabulary, prompt_),
-              uint64_t(prompt_tokens_)},
+      decode_(std::make_shared<DecodeRow>(DecodeRow{
+          .row = past ? std::move(*past)
+                      : model.make_row(kv_number(options_.precision)),
+          .sampler = SamplerRow(options_.sampling, model.facts().vocabulary,
+                                prompt_),
+          .position = uint64_t(prompt_tokens_),
+          .left = most_})),
       batch_(model, options_.precision) {
   if (prompt_.empty()) fail("[generate] the prompt has no token");
-  if (decode_.row.length() >= prompt_tokens_) {
+  if (decode_->row.length() >= prompt_tokens_) {
     fail("[generate] the past holds {} tokens, the prompt {}",
-         decode_.row.length(), prompt_tokens_);
+         decode_->row.length(), prompt_tokens_);
   }
   validate(options_.sampling, model.facts().vocabulary).or_throw();
 }
 
 std::optional<Sampled> Generation::next(const Progress& progress) {
-  if (finish_ != Finish::running) return {};
-  if (!may_go_on()) {
-    finish_ = Finish::length;
-    stop();
+  if (finish_) return {};
+  if (generated_ == most_) {
+    end(Finish::length);
     return {};
   }
   if (!started_) {
     started_ = true;
-    prompt_.erase(prompt_.begin(), prompt_.begin() + decode_.row.length());
-    Prefill prefill(model_, decode_.row, std::move(prompt_), options_.precision,
-                    options_.prefill_chunk);
+    prompt_.erase(prompt_.begin(), prompt_.begin() + decode_->row.length());
+    Prefill prefill(model_, decode_->row, std::move(prompt_),
+                    options_.precision, options_.prefill_chunk);
     while (prefill.total() - prefill.fed() > options_.prefill_chunk) {
       prefill.step();
       if (progress && !progress(prefill.fed(), prefill.total())) {
@@ -55,36 +57,38 @@ std::optional<Sampled> Generation::next(const Progress& progress) {
         return {};
       }
     }
-    return accept(batch_.add(decode_, prefill.finish()));
+    batch_.join({decode_}, prefill.finish());
+  } else {
+    if (batch_.under_way() == 0) batch_.issue();
+    // One more token may be wanted: it is under way while this one is read.
+    batch_.issue();
   }
-  if (batch_.under_way() == 0) batch_.issue();
-  // One more token may be wanted: it is under way while this one is read.
-  if (generated_ + 1 < most_) batch_.issue();
   return accept(std::move(batch_.read()[0]));
 }
 
-std::optional<Sampled> Generation::accept(Result<Sampled> drawn) {
-  if (!drawn) {
-    finish_ = Finish::failed;
-    reason_ = drawn.reason();
-  } else if (std::ranges::count(options_.end_ids, drawn->token)) {
-    finish_ = Finish::stop;
+std::optional<Sampled> Generation::accept(Draw draw) {
+  if (!draw.sampled) {
+    reason_ = draw.sampled.reason();
+    end(Finish::failed);
+  } else if (std::ranges::count(options_.end_ids, draw.sampled->token)) {
+    end(Finish::stop);
   } else {
     generated_++;
-    return std::move(drawn).value();
+    return std::move(draw.sampled).value();
   }
-  stop();
   return {};
 }
 
-void Generation::stop() {
-  if (finish_ == Finish::running) finish_ = Finish::stop;
+void Generation::stop() { end(Finish::stop); }
+
+void Generation::end(Finish how) {
+  if (!finish_) finish_ = how;
   while (batch_.under_way() > 0) batch_.read();
 }
 
 Row Generation::release() {
   stop();
-  return std::move(decode_.row);
+  return std::move(decode_->row);
 }
 
 }  // namespace quern

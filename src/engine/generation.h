@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/decode_batch.h"
+#include "engine/finish.h"
 #include "engine/prefill.h"
 
 namespace quern {
@@ -18,8 +19,6 @@ struct GenerationOptions {
   std::vector<int32_t> end_ids;  // tokens that end the answer
   SamplingParams sampling;
 };
-
-enum class Finish { running, stop, length, failed };
 
 class Generation {
  public:
@@ -45,23 +44,24 @@ class Generation {
   // and the answer, and perhaps the token after them.
   Row release();
 
-  Finish finish() const { return finish_; }
+  // How it ended; nothing while it may go on.
+  std::optional<Finish> finish() const { return finish_; }
   const std::string& reason() const { return reason_; }  // of failed
   int prompt_tokens() const { return prompt_tokens_; }
   int generated() const { return generated_; }
-  size_t kv_bytes() const { return decode_.row.bytes(); }
+  size_t kv_bytes() const { return decode_->row.bytes(); }
 
  private:
-  std::optional<Sampled> accept(Result<Sampled> drawn);
-  bool may_go_on() const { return generated_ < most_; }
+  std::optional<Sampled> accept(Draw draw);
+  void end(Finish how);
 
   const TextModel& model_;
   GenerationOptions options_;
   std::vector<int32_t> prompt_;
   int prompt_tokens_, most_;
-  DecodeRow decode_;
+  DecodeRowPtr decode_;
   DecodeBatch batch_;
-  Finish finish_ = Finish::running;
+  std::optional<Finish> finish_;
   std::string reason_;
   int generated_ = 0;
   bool started_ = false;

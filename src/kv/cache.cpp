@@ -21,9 +21,7 @@ AttendOptions options_of(const Cache& cache, float scale, float soft_cap) {
 Cache::Cache(KvShape shape, Layout layout)
     : shape_(shape),
       layout_(layout),
-      planes_(mx::zeros({0, 0}, shape.dtype())) {
-  mx::eval(planes_);
-}
+      planes_(allocate(0), {0, 0}, shape.dtype()) {}
 
 std::string Cache::signature() const {
   return fmt::format(
@@ -34,14 +32,34 @@ std::string Cache::signature() const {
 
 std::unique_ptr<LayerState> Cache::copy() const {
   auto twin = std::make_unique<Cache>(shape_, layout_);
-  if (planes_.size() > 0) {
-    mx::array from = planes_;
-    mx::eval(from);
-    mx::array to(allocate(from.nbytes()), from.shape(), from.dtype());
-    std::copy_n(from.data<uint8_t>(), from.nbytes(), to.data<uint8_t>());
-    twin->planes_ = std::move(to);
-  }
+  if (planes_.size() > 0) twin->planes_ = planes_of(layout_.capacity());
   return twin;
+}
+
+size_t Cache::bytes_at(int tokens) const {
+  const mx::Shape shape = shape_.planes(layout_.capacity_for(tokens));
+  return size_t(shape[0]) * shape[1] * shape_.dtype().size();
+}
+
+void Cache::reserve(int tokens) {
+  if (layout_.capacity_for(tokens) <= layout_.capacity()) return;
+  planes_ = planes_of(layout_.capacity_for(tokens));
+  layout_.reserve(tokens);
+}
+
+mx::array Cache::planes_of(int capacity) const {
+  mx::array from = planes_;
+  mx::eval(from);
+  const mx::Shape shape = shape_.planes(capacity);
+  const size_t bytes = size_t(shape[1]) * shape_.dtype().size();
+  const size_t held = from.nbytes() / shape[0];
+  mx::array to(allocate(bytes * shape[0]), shape, shape_.dtype());
+  for (int i = 0; i < shape[0]; i++) {
+    uint8_t* plane = to.data<uint8_t>() + i * bytes;
+    std::copy_n(from.data<uint8_t>() + i * held, held, plane);
+    std::fill(plane + held, plane + bytes, uint8_t(0));
+  }
+  return to;
 }
 
 void Cache::trim(int tokens) {

@@ -17,6 +17,9 @@ class Cache final : public LayerState {
   int trimmable() const override { return layout_.trimmable(); }
   void trim(int tokens) override;
   size_t bytes() const override { return planes_.nbytes(); }
+  size_t bytes_at(int tokens) const override;
+  int room() const override { return layout_.room(); }
+  void reserve(int tokens) override;
   std::string signature() const override;
   std::unique_ptr<LayerState> copy() const override;
 
@@ -34,6 +37,9 @@ class Cache final : public LayerState {
   void fill(int tokens);
 
  private:
+  // A true copy of the planes with room for `capacity` tokens.
+  mx::array planes_of(int capacity) const;
+
   KvShape shape_;
   Layout layout_;
   mx::array planes_;  // ops/attention/attention.h

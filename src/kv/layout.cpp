@@ -7,17 +7,32 @@
 
 namespace quern {
 
+int Layout::most() const {
+  return is_ring() ? ring_capacity(window_) : kMostTokens;
+}
+
+int Layout::capacity_for(int tokens) const {
+  const int64_t rounded = (int64_t(tokens) + 255) / 256 * 256;
+  return int(std::min<int64_t>(rounded, most()));
+}
+
+int Layout::room() const {
+  if (is_ring() && capacity_ == most()) return kMostTokens;
+  return capacity_ - length_;
+}
+
+void Layout::reserve(int tokens) {
+  capacity_ = std::max(capacity_, capacity_for(tokens));
+}
+
 int Layout::capacity_with(int tokens) const {
   const int64_t needed = int64_t(length_) + tokens;
   if (needed <= capacity_) return capacity_;
-  const int64_t grown =
-      capacity_ < 4096 ? capacity_ * 2 : capacity_ + int64_t(capacity_) / 4;
-  const int64_t most = is_ring() ? ring_capacity(window_) : kMostTokens;
-  if (!is_ring() && needed > most) {
-    fail("[kv.append] {} tokens, the most a row can hold is {}", needed, most);
+  if (!is_ring() && needed > kMostTokens) {
+    fail("[kv.append] {} tokens, the most a row can hold is {}", needed,
+         kMostTokens);
   }
-  const int64_t rounded = (std::max(needed, grown) + 255) / 256 * 256;
-  return int(std::min(rounded, most));
+  return capacity_for(int(std::max<int64_t>(needed, grown(capacity_))));
 }
 
 void Layout::add(int tokens) {

@@ -6,6 +6,12 @@ namespace quern {
 // The most tokens of a row in an append layout.
 constexpr int kMostTokens = 1 << 26;
 
+// The room that a row of `capacity` grows to, if it may.
+constexpr int grown(int capacity) {
+  const int more = capacity < 4096 ? capacity : capacity / 4;
+  return capacity < kMostTokens - more ? capacity + more : kMostTokens;
+}
+
 class Layout {
  public:
   // Keeps every token: slot = position. Room grows by doubling up to 4096
@@ -25,7 +31,13 @@ class Layout {
 
   // Room that `tokens` more need: the capacity after add(tokens).
   int capacity_with(int tokens) const;
+  // The least capacity that holds a row of `tokens`.
+  int capacity_for(int tokens) const;
+  // Tokens that fit before the capacity has to grow.
+  int room() const;
   void add(int tokens);
+  // Grows the capacity to hold a row of `tokens`, if it does not yet.
+  void reserve(int tokens);
   // The most tokens that can be removed from the end: a ring needs every token
   // that the next one would see to be there still.
   int trimmable() const;
@@ -33,6 +45,8 @@ class Layout {
 
  private:
   explicit Layout(int window) : window_(window) {}
+
+  int most() const;  // capacity
 
   int window_;  // 0 = append
   int length_ = 0;

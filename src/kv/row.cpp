@@ -1,11 +1,31 @@
 #include "kv/row.h"
 
+#include <algorithm>
+
 namespace quern {
 
 size_t Row::bytes() const {
   size_t sum = 0;
   for (const auto& layer : layers_) sum += layer->bytes();
   return sum;
+}
+
+size_t Row::bytes_at(int tokens) const {
+  size_t sum = 0, largest = 0;
+  for (const auto& layer : layers_) {
+    const size_t bytes = layer->bytes_at(tokens);
+    sum += bytes;
+    largest = std::max(largest, bytes);
+  }
+  return sum + largest;
+}
+
+void Row::make_room(int more, int most) {
+  const int needed = length() + more;
+  const int ahead = std::min(std::max(needed, grown(length())), most);
+  for (const auto& layer : layers_) {
+    if (layer->room() < more) layer->reserve(std::max(needed, ahead));
+  }
 }
 
 bool Row::trim(int tokens) {

@@ -15,6 +15,12 @@ class Row {
 
   int length() const { return layers_.empty() ? 0 : layers_[0]->offset(); }
   size_t bytes() const;
+  // The most memory of a row that make_room keeps within `tokens`: its layers,
+  // and the copy of one of them while it grows.
+  size_t bytes_at(int tokens) const;
+  // Makes room for `more` tokens where it lacks, one layer after the other;
+  // grows ahead like a layout, but not beyond what `most` tokens need.
+  void make_room(int more, int most);
   // Removes the last tokens from every layer, or from none; whether it did.
   bool trim(int tokens);
   Row copy() const;

@@ -22,6 +22,12 @@ class LayerState {
   virtual void trim(int tokens) = 0;
   // Memory held, in bytes.
   virtual size_t bytes() const = 0;
+  // What bytes() is after reserve(tokens) on an empty state.
+  virtual size_t bytes_at(int tokens) const = 0;
+  // Tokens that fit before it has to grow.
+  virtual int room() const = 0;
+  // Grows now, to hold `tokens` in all; waits for what is under way.
+  virtual void reserve(int tokens) = 0;
   // What is stored how: rows of equal signatures may share a kernel call.
   virtual std::string signature() const = 0;
   // A true copy: shares no memory with this one.

@@ -87,6 +87,13 @@ Result<Sampled> SamplerRow::sample(std::span<float> logits, uint64_t position) {
   return sampled;
 }
 
+Result<Sampled> SamplerRow::score(std::span<float> logits, int32_t token) {
+  if (!to_distances(logits, nearest_)) return unusable();
+  Sampled scored{.token = token};
+  add_logprobs(logits, mass(logits, 1), scored);
+  return scored;
+}
+
 Status SamplerRow::accept(int32_t token) {
   penalties_.accept(token);
   return constraint_ ? constraint_->accept(token) : Status();

@@ -45,6 +45,10 @@ class SamplerRow {
   // +inf, or if no token is left.
   Result<Sampled> sample(std::span<float> logits, uint64_t position);
 
+  // What `token` would cost: of the logits as they are. Draws nothing. Fails if
+  // a logit is NaN or +inf.
+  Result<Sampled> score(std::span<float> logits, int32_t token);
+
   // The row goes on with `token`, which need not be the one drawn.
   Status accept(int32_t token);
 

@@ -17,6 +17,17 @@ std::vector<int32_t> generate(const TextModel& model, GenerationOptions options,
   return ids;
 }
 
+DecodeRowPtr decode_row(const TextModel& model,
+                        const std::vector<int32_t>& prompt,
+                        const SamplingParams& sampling, int tokens) {
+  return std::make_shared<DecodeRow>(
+      DecodeRow{.row = model.make_row(kv_number(Precision::fast)),
+                .sampler = SamplerRow(sampling, model.facts().vocabulary,
+                                      prompt),
+                .position = prompt.size(),
+                .left = tokens});
+}
+
 // Greedy tokens by whole forward passes, without cache or pipeline.
 std::vector<int32_t> greedy_by_hand(const TextModel& model, int tokens) {
   auto ids = random_ids(20, model.facts().vocabulary, 3);
@@ -52,24 +63,21 @@ TEST(Generation, SeedGivesTheSameTextInAnyCompany) {
 
   // The same request as one row of a batch, beside rows of other seeds.
   const auto prompt = random_ids(20, model->facts().vocabulary, 3);
-  std::vector<std::unique_ptr<DecodeRow>> rows;
   DecodeBatch batch(*model, Precision::fast);
   std::vector<std::vector<int32_t>> texts(3);
   for (int i = 0; i < 3; i++) {
     SamplingParams sampling = options.sampling;
     sampling.seed = 5 + i;  // 7 is the third
-    rows.push_back(std::make_unique<DecodeRow>(
-        DecodeRow{model->make_row(kv_number(Precision::fast)),
-                  SamplerRow(sampling, model->facts().vocabulary, prompt),
-                  prompt.size()}));
-    Prefill prefill(*model, rows[i]->row, prompt, Precision::fast);
-    texts[i].push_back(batch.add(*rows[i], prefill.finish()).or_throw().token);
+    const auto row = decode_row(*model, prompt, sampling, 30);
+    Prefill prefill(*model, row->row, prompt, Precision::fast);
+    batch.join({row}, prefill.finish());
+    texts[i].push_back(batch.read()[0].sampled->token);
   }
   batch.issue();
   for (int step = 1; step < 30; step++) {
-    if (step + 1 < 30) batch.issue();
+    EXPECT_EQ(batch.issue(), step + 1 < 30);
     auto drawn = batch.read();
-    for (int i = 0; i < 3; i++) texts[i].push_back(drawn[i]->token);
+    for (int i = 0; i < 3; i++) texts[i].push_back(drawn[i].sampled->token);
   }
   EXPECT_EQ(texts[2], alone);
   EXPECT_NE(texts[0], alone);
@@ -79,31 +87,30 @@ TEST(Generation, RowsLeaveWithoutMovingOthers) {
   const auto model = tiny_model("gemma3_text");
   const int V = model->facts().vocabulary;
   DecodeBatch batch(*model, Precision::fast);
-  std::vector<std::unique_ptr<DecodeRow>> rows;
+  std::vector<DecodeRowPtr> rows;
   std::vector<std::vector<int32_t>> texts(3);
   std::vector<std::vector<int32_t>> alone(3);
   for (int i = 0; i < 3; i++) {
     const auto prompt = random_ids(10 + 13 * i, V, i);
     Generation lone(*model, prompt, {.max_tokens = 20});
     while (auto token = lone.next()) alone[i].push_back(token->token);
-    rows.push_back(std::make_unique<DecodeRow>(
-        DecodeRow{model->make_row(kv_number(Precision::fast)),
-                  SamplerRow({}, V, prompt), prompt.size()}));
+    rows.push_back(decode_row(*model, prompt, {}, 20));
     Prefill prefill(*model, rows[i]->row, prompt, Precision::fast);
-    texts[i].push_back(batch.add(*rows[i], prefill.finish()).or_throw().token);
+    batch.join({rows[i]}, prefill.finish());
   }
-  std::vector<int> present{0, 1, 2};
+  const auto read = [&] {
+    for (const Draw& draw : batch.read()) {
+      const auto row = std::find(rows.begin(), rows.end(), draw.row);
+      texts[row - rows.begin()].push_back(draw.sampled->token);
+    }
+  };
+  // One leaves while its next step is under way.
   for (int step = 1; step < 20; step++) {
-    if (step == 7) {
-      batch.remove(*rows[1]);
-      present = {0, 2};
-    }
+    if (step == 7) batch.leave(*rows[1]);
     batch.issue();
-    auto drawn = batch.read();
-    for (size_t i = 0; i < present.size(); i++) {
-      texts[present[i]].push_back(drawn[i]->token);
-    }
+    while (batch.under_way() > 1) read();
   }
+  while (batch.under_way() > 0) read();
   EXPECT_EQ(texts[0], alone[0]);
   EXPECT_EQ(texts[2], alone[2]);
   EXPECT_EQ(texts[1],

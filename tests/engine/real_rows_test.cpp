@@ -1,6 +1,7 @@
 // The numeric contract on real models (quantised weights, rings).
 #include <cstdlib>
 
+#include "engine/recorder.h"
 #include "engine/row_checks.h"
 #include "models/registry.h"
 
@@ -36,6 +37,27 @@ TEST_P(RealRows, SameLastLogitsForChunksOf64To4096) {
 
 TEST_P(RealRows, SameBitsInBatchesOf2And5And16) {
   check_company(*model_, 70, {2, 5, 16}, 2, Precision::fast);
+}
+
+// Through the engine, each with its own prompt, length, seed and sampler.
+TEST_P(RealRows, EightRequestsEqualTheirSoloRuns) {
+  Engine engine(*model_, {.batch = 8, .prefill_chunk = 128});
+  std::vector<Ask> asks;
+  std::vector<std::shared_ptr<Recorder>> heard;
+  for (int i = 0; i < 8; i++) {
+    asks.push_back(
+        {random_ids(5 + 43 * i, model_->facts().vocabulary, i), 24 + 3 * i});
+    asks[i].sampling.temperature = i % 2 ? 0.8f : 0.f;
+    asks[i].sampling.top_p = i % 4 ? 0.9f : 1.f;
+    asks[i].sampling.seed = i;
+    asks[i].sampling.logprobs = i % 3 ? 4 : -1;
+    heard.push_back(std::make_shared<Recorder>());
+    submit(engine, request_of(asks[i], heard[i]));
+  }
+  for (int i = 0; i < 8; i++) {
+    EXPECT_EQ(heard[i]->wait().finish, Finish::length) << heard[i]->wait().reason;
+    EXPECT_TRUE(same(heard[i]->tokens(), solo(*model_, asks[i]).tokens)) << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

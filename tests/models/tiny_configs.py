@@ -79,6 +79,9 @@ CONFIGS = {
     "qwen3-rope-parameters": tiny_config(
         "qwen3", head_dim=64, rope_theta=None,
         rope_parameters={"rope_type": "default", "rope_theta": 1e6}),
+    "qwen3-window": tiny_config("qwen3", head_dim=64, num_hidden_layers=3,
+                                sliding_window=32, use_sliding_window=True,
+                                max_window_layers=1),
     "gemma3-text": _gemma3(),
     "gemma3-text-linear": _gemma3(
         rope_scaling={"rope_type": "linear", "factor": 8.0}),
@@ -88,11 +91,18 @@ CONFIGS = {
         num_hidden_layers=6, sliding_window_pattern=None,
         layer_types=["sliding_attention"] * 5 + ["full_attention"]),
     "gemma3-nested": _nested_gemma3(),
+    "gemma3-rope-parameters": _gemma3(
+        rope_theta=None, rope_local_base_freq=None, rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0,
+                               "rope_theta": 500000.0},
+            "sliding_attention": {"rope_type": "default",
+                                  "rope_theta": 20000.0}}),
 }
 
-# mlx-lm's gemma3 has no soft caps and its mistral no window; NumPy alone is
-# the oracle there.
-NUMPY_ONLY = {"gemma3-text-softcap", "mistral-window"}
+# mlx-lm's gemma3 has no soft caps and no rope_parameters, its mistral and
+# qwen3 have no window; NumPy alone is the oracle there.
+NUMPY_ONLY = {"gemma3-text-softcap", "gemma3-rope-parameters",
+              "mistral-window", "qwen3-window"}
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,9 @@ def windows_of(text):
                 for kind in text["layer_types"]]
     if "sliding_window_pattern" in text:
         return patterned(layers, window, text["sliding_window_pattern"])
+    if text.get("use_sliding_window"):
+        full = text["max_window_layers"]
+        return [0] * full + [window] * (layers - full)
     return [window if text["model_type"] == "mistral" else 0] * layers
 
 
@@ -131,6 +134,10 @@ def spec_from_config(config):
     layers, heads = text["num_hidden_layers"], text["num_attention_heads"]
     head_dim = text.get("head_dim") or text["hidden_size"] // heads
     parameters = text.get("rope_parameters") or {}
+    local_rope = {"rope_theta": text.get("rope_local_base_freq")}
+    if "full_attention" in parameters:  # each kind of layer has its own
+        local_rope = parameters["sliding_attention"]
+        parameters = parameters["full_attention"]
     base = text.get("rope_theta", parameters.get("rope_theta"))
     rope = make_rope(head_dim, base, text.get("rope_scaling") or parameters)
     spec = Spec(layers=layers, heads=heads,
@@ -139,7 +146,7 @@ def spec_from_config(config):
                 scale=head_dim ** -0.5, ropes=[rope] * layers,
                 windows=windows_of(text), modules=HF_MODULES)
     if text["model_type"] == "gemma3_text":
-        local = make_rope(head_dim, text["rope_local_base_freq"])
+        local = make_rope(head_dim, local_rope["rope_theta"], local_rope)
         # The checkpoints are bfloat16 and so is this factor, in training and
         # in mlx-lm; llama.cpp keeps it in f32 for a GGUF.
         scale = bfloat16(math.sqrt(text["hidden_size"]))

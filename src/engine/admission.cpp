@@ -1,0 +1,67 @@
+#include "engine/admission.h"
+
+#include <algorithm>
+
+#include "kv/layout.h"
+
+namespace quern {
+
+Admission::Admission(MemoryNeeds needs, size_t budget, int context, int places)
+    : needs_(std::move(needs)),
+      budget_(budget),
+      context_(context > 0 ? context : kMostTokens),
+      places_(places) {
+  const size_t fixed = needs_.weights + needs_.transients;
+  if (budget_ > fixed) {
+    room_ = budget_ - fixed;
+    longest_row_ = quern::longest_row(needs_, room_, context_);
+  }
+  if (longest_row_ < 2) {
+    fail(
+        "the model does not fit into {:.0f} MB of memory: its weights take "
+        "{:.0f} MB, a step {:.0f} MB",
+        budget_ / 1e6, needs_.weights / 1e6, needs_.transients / 1e6);
+  }
+}
+
+std::optional<Refusal> Admission::refuse(int64_t prompt, int max_tokens) const {
+  const int64_t least = prompt + (max_tokens == 0 ? 0 : 1);
+  if (least > context_) {
+    return Refusal{Refusal::Kind::too_long,
+                   fmt::format("the prompt has {} tokens, the context is {}",
+                               prompt, context_),
+                   prompt, context_};
+  }
+  if (least > longest_row_) {
+    return Refusal{
+        Refusal::Kind::over_budget,
+        fmt::format("the prompt has {} tokens, memory allows a context of {}",
+                    prompt, longest_row_),
+        prompt, longest_row_};
+  }
+  return {};
+}
+
+int Admission::most_tokens(int prompt, int max_tokens) const {
+  const int room = longest_row_ - prompt;
+  return max_tokens < 0 ? room : std::min(max_tokens, room);
+}
+
+std::unique_ptr<const Admission::Reservation> Admission::reserve(int tokens) {
+  const size_t bytes = needs_.row(tokens);
+  if (places_ == 0 || reserved_ + bytes > room_) return nullptr;
+  return std::make_unique<const Reservation>(*this, bytes);
+}
+
+Admission::Reservation::Reservation(Admission& owner, size_t bytes)
+    : owner_(owner), bytes_(bytes) {
+  owner_.reserved_ += bytes_;
+  owner_.places_--;
+}
+
+Admission::Reservation::~Reservation() {
+  owner_.reserved_ -= bytes_;
+  owner_.places_++;
+}
+
+}  // namespace quern

@@ -1,0 +1,54 @@
+// Which requests may run, and how long their answers may be. Tokens and bytes
+// only.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/engine.h"
+#include "plan/memory_plan.h"
+
+namespace quern {
+
+class Admission {
+ public:
+  // `context` 0: as much as memory allows. Throws Error if no row fits.
+  Admission(MemoryNeeds needs, size_t budget, int context, int places);
+
+  // Any thread may call these.
+
+  // The longest row, prompt and answer, that context and memory allow.
+  int longest_row() const { return longest_row_; }
+  // Why a prompt of so many tokens can never run, if it cannot. `max_tokens` as
+  // in Request.
+  std::optional<Refusal> refuse(int64_t prompt, int max_tokens) const;
+  // The longest answer: what was asked for, within the room that is left.
+  int most_tokens(int prompt, int max_tokens) const;
+  size_t budget() const { return budget_; }
+
+  // A place and the memory of a row; gives them back when it dies. One thread
+  // reserves and gives back.
+  class Reservation {
+   public:
+    Reservation(Admission& owner, size_t bytes);
+    ~Reservation();
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+
+   private:
+    Admission& owner_;
+    const size_t bytes_;
+  };
+  // For a row of at most `tokens`; null if it does not fit beside the others
+  // now.
+  std::unique_ptr<const Reservation> reserve(int tokens);
+  size_t reserved_bytes() const { return reserved_; }
+
+ private:
+  MemoryNeeds needs_;
+  size_t budget_, room_ = 0;  // room_: for rows
+  int context_, places_, longest_row_ = 0;
+  size_t reserved_ = 0;
+};
+
+}  // namespace quern
