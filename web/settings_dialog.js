@@ -40,6 +40,7 @@ export function openSettings(dialog, settings, apply) {
      el('button', {type: 'button', onclick: () => dialog.close()}, 'Cancel'),
      el('button', {class: 'primary'}, 'Save')));
   dialog.replaceChildren(form);
+  form.querySelector('textarea').autofocus = true;
   dialog.showModal();
 }
 

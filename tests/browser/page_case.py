@@ -13,7 +13,7 @@ import scripts
 from playwright.sync_api import expect, sync_playwright
 
 CHROMIUM = os.environ.get("QUERN_CHROMIUM", "/usr/bin/chromium")
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -90,6 +90,7 @@ class PageCase(harness.ServerCase):
 
     def wait_for_answer(self):
         expect(self.page.locator("#send:not(.running)")).to_be_visible()
+        expect(self.answers.last.locator(".actions")).to_be_visible()
         return self.answers.last
 
     def set_settings(self, **values):

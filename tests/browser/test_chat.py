@@ -29,6 +29,7 @@ class Chat(PageCase):
         expect(figures).to_contain_text(re.compile(r"\d+\.\d tokens/s"))
 
     def test_streams_until_escape(self):
+        cancelled = self.counts()["cancelled"]
         self.send("@long")
         expect(self.answers).to_contain_text("w10 ")
         expect(self.page.locator("#send.running")).to_be_visible()
@@ -40,7 +41,7 @@ class Chat(PageCase):
         text = self.answers.locator(".markdown").last.inner_text()
         self.assertTrue(text.startswith("w0 w1 w2 "))
         self.assertNotIn("w2999", text)
-        self.assertEqual(self.wait_until_idle()["cancelled"], 1)
+        self.wait_for(lambda counts: counts["cancelled"] == cancelled + 1)
         expect(self.ask("@again")).to_contain_text("Once more.")
 
     def test_stop_button(self):
@@ -126,8 +127,12 @@ class Chat(PageCase):
 
 
 class Reasoning(PageCase):
-    SCRIPTS = {**scripts.SCRIPTS, "@ponder": [
-        "<think>", *(f"t{i} " for i in range(2000)), "</think>", "Done."]}
+    SCRIPTS = {
+        "@think": ["<think>", "Let me ", "**consider**. ",
+                   *(f"t{i} " for i in range(2000)), "</think>", "It is",
+                   " four."],
+        "@again#1": ["Once", " more."],
+    }
 
     def test_folded_when_done(self):
         answer = self.ask("@think")
@@ -140,14 +145,15 @@ class Reasoning(PageCase):
         expect(details.locator("strong")).to_be_visible()
 
     def test_shown_while_it_comes(self):
-        self.send("@ponder")
+        self.send("@think")
         details = self.answers.locator("details")
         expect(details.locator(".markdown")).to_contain_text("t10 ")
         expect(details).to_have_attribute("open", "")
         expect(details.locator("summary")).to_have_text("Thinking…")
         self.wait_for_answer()
         expect(details).not_to_have_attribute("open", "")
-        expect(self.answers.locator("> .markdown")).to_have_text("Done.")
+        expect(self.answers.locator("> .markdown")).to_have_text(
+            "It is four.")
 
     def test_not_sent_back(self):
         self.ask("@think")

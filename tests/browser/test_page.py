@@ -209,7 +209,7 @@ class Failures(PageCase):
             expect(self.answers).to_contain_text("w10 ")
         finally:
             server.process.kill()
-            server.process.wait()
+            self.assertRaises(AssertionError, server.stop)  # no orderly end
         answer = self.wait_for_answer()
         expect(answer).to_contain_text("w0 w1 w2")
         expect(answer.get_by_role("alert")).to_be_visible()
