@@ -44,7 +44,8 @@ std::string percent_decoded(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool triple = text[i] == '%' && i + 2 < text.size();
-    const size_t high = triple ? kHexDigits.find(lower(text[i + 1])) : text.npos;
+    const size_t high =
+        triple ? kHexDigits.find(lower(text[i + 1])) : text.npos;
     const size_t low = triple ? kHexDigits.find(lower(text[i + 2])) : text.npos;
     if (high == text.npos || low == text.npos) {
       out += text[i];
@@ -89,7 +90,8 @@ bool is_known_key(std::string_view key, std::span<const std::string> keys) {
 }
 
 std::string chunk(std::string_view bytes) {
-  return bytes.empty() ? "" : fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+  return bytes.empty() ? ""
+                       : fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
 }
 
 std::string http_date(int64_t seconds) {

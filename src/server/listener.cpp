@@ -20,9 +20,9 @@ namespace {
 constexpr int kBacklog = 4096;
 
 // Null, with errno, if it cannot listen there.
-std::unique_ptr<ListeningSocket> listen_on(const sockaddr* address, socklen_t size) {
-  const int fd =
-      ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+std::unique_ptr<ListeningSocket> listen_on(const sockaddr* address,
+                                           socklen_t size) {
+  const int fd = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return nullptr;
   auto listener = std::make_unique<ListeningSocket>(fd, address->sa_family);
   const int on = 1;

@@ -89,9 +89,10 @@ void Histogram::write(std::string& out, std::string_view name) const {
     out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bounds_[i], count);
   }
   count += counts_.back();
-  out += fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n"
-                     "{0}_count {1}\n",
-                     name, count, sum_);
+  out += fmt::format(
+      "{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n"
+      "{0}_count {1}\n",
+      name, count, sum_);
 }
 
 Metrics::Metrics()

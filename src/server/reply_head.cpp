@@ -10,9 +10,8 @@
 namespace quern {
 
 std::string head_text(const ReplyHead& head) {
-  const std::string_view reason =
-      boost::beast::http::obsolete_reason(
-          boost::beast::http::int_to_status(unsigned(head.status)));
+  const std::string_view reason = boost::beast::http::obsolete_reason(
+      boost::beast::http::int_to_status(unsigned(head.status)));
   std::string out = fmt::format("HTTP/1.1 {} {}\r\n", head.status, reason);
   const auto add = [&](std::string_view name, std::string_view value) {
     out += fmt::format("{}: {}\r\n", name, value);

@@ -26,9 +26,8 @@ constexpr Route kRoutes[] = {
 ApiOutcome describe(Service&, const ApiRequest&) {
   Json endpoints = Json::array();
   for (const Route& route : kRoutes) {
-    endpoints.push_back(fmt::format("{} {}{}", route.method,
-                                    route.path == "/v1" ? "" : "/v1",
-                                    route.path));
+    endpoints.push_back(fmt::format(
+        "{} {}{}", route.method, route.path == "/v1" ? "" : "/v1", route.path));
   }
   const Json body = {{"name", "quern"}, {"endpoints", std::move(endpoints)}};
   return ApiReply{.body = body.dump()};

@@ -18,9 +18,9 @@
 #include <thread>
 #include <unordered_set>
 
-#include "api/endpoints.h"
 #include "base/log.h"
 #include "server/listener.h"
+#include "server/own_replies.h"
 #include "server/session.h"
 
 namespace quern {
@@ -59,14 +59,13 @@ std::string name_of(const Session::Socket& socket) {
 
 // A connection too many gets an answer if it can take one at once.
 void turn_away(Session::Socket socket, const std::string& cors_origin) {
-  const ApiReply reply = error_reply(
-      503, "too many connections: try again later", "server_error");
+  const ApiReply reply = overload_reply("too many connections");
   const std::string text = head_text({.status = reply.status,
                                       .content_type = reply.content_type,
                                       .length = reply.body.size(),
                                       .keep_alive = false,
                                       .cors_origin = cors_origin,
-                                      .headers = {{"Retry-After", "1"}}}) +
+                                      .headers = reply.headers}) +
                            reply.body;
   error_code ignored;
   socket.non_blocking(true, ignored);
@@ -190,8 +189,8 @@ class Server::Impl {
     threads_[0]->call([&] {
       const Protocol protocol(listener.family(), 0);
       auto& context = threads_[0]->context();
-      auto acceptor = std::make_shared<Acceptor>(context, protocol,
-                                                 listener.release());
+      auto acceptor =
+          std::make_shared<Acceptor>(context, protocol, listener.release());
       acceptors_.push_back(acceptor);
       auto running = accept(acceptor);
       asio::co_spawn(context, std::move(running), [](std::exception_ptr) {});
@@ -223,8 +222,8 @@ class Server::Impl {
     error_code ignored;  // of a unix socket, which has no such option
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
     std::string peer = name_of(socket);
-    auto session = std::make_shared<Session>(state_, std::move(socket),
-                                             std::move(peer));
+    auto session =
+        std::make_shared<Session>(state_, std::move(socket), std::move(peer));
     asio::post(thread.context(), [this, &thread, session] {
       thread.add(session, [this] { on_closed(); });
     });

@@ -18,6 +18,7 @@
 #include "server/reply_head.h"
 #include "server/routes.h"
 #include "server/server.h"
+#include "server/turn.h"
 
 namespace quern {
 
@@ -27,7 +28,7 @@ struct ServerState {
   const ServerOptions options;
   const std::span<const Route> routes;
   Metrics metrics;
-  boost::asio::thread_pool workers;         // for endpoints that may be slow
+  boost::asio::thread_pool workers;  // for endpoints that may be slow
   std::atomic<int> connections = 0;
   std::atomic<size_t> body_bytes = 0;  // of requests, held now
 };
@@ -51,7 +52,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Turn;  // a request and what becomes of it
   class Watch;
   class Follow;
   // A reply at hand, or nothing: then the request goes on.
@@ -66,6 +66,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool has_key(const Turn& turn) const;
   boost::asio::awaitable<Shortcut> read_body(Turn& turn);
   boost::asio::awaitable<Shortcut> answer(Turn& turn);
+  boost::asio::awaitable<ApiOutcome> ask(Turn& turn);
   boost::asio::awaitable<ApiOutcome> on_workers(const Turn& turn,
                                                 const ApiRequest& request);
   boost::asio::awaitable<void> carry(Turn& turn, Exchange& exchange,
@@ -80,13 +81,17 @@ class Session : public std::enable_shared_from_this<Session> {
   bool keeps_alive(const Turn& turn) const;
   void record(const Turn& turn) const;
   void expire_in(double seconds);
+  static Clock::duration to_duration(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(seconds));
+  }
   void look_for_peer();
 
   ServerState& state_;
   Socket socket_;
   const std::string peer_;
-  boost::beast::flat_buffer buffer_;    // read, not parsed yet
-  boost::asio::steady_timer timer_;     // of wait()
+  boost::beast::flat_buffer buffer_;  // read, not parsed yet
+  boost::asio::steady_timer timer_;   // of wait()
   Clock::time_point deadline_ = Clock::time_point::max();
   bool idle_ = false;      // waits for a request
   bool closing_ = false;   // takes no further request

@@ -49,8 +49,7 @@ void Client::send(std::string_view bytes) {
 
 bool Client::try_send(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t count =
-        ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count <= 0) return false;
     bytes.remove_prefix(size_t(count));
   }
@@ -70,9 +69,9 @@ void Client::reset() {
   close();
 }
 
-bool Client::fill(double seconds) {
+bool Client::fill() {
   pollfd server{.fd = fd_, .events = POLLIN};
-  if (::poll(&server, 1, int(seconds * 1e3)) != 1) {
+  if (::poll(&server, 1, int(kPatience * 1e3)) != 1) {
     fail("[tests.Client] nothing came; so far: {}", read_);
   }
   char bytes[65536];
@@ -143,12 +142,12 @@ HttpAnswer Client::read(bool has_body) {
 
 std::string request(std::string_view method, std::string_view path,
                     std::string_view body, std::string_view headers) {
-  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: here\r\n{}", method,
-                                path, headers);
+  std::string out =
+      fmt::format("{} {} HTTP/1.1\r\nHost: here\r\n{}", method, path, headers);
   if (!body.empty()) {
-    out += fmt::format(
-        "Content-Type: application/json\r\nContent-Length: {}\r\n",
-        body.size());
+    out +=
+        fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n",
+                    body.size());
   }
   return out + "\r\n" + std::string(body);
 }

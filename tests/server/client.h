@@ -20,7 +20,7 @@ struct HttpAnswer {
 
 class Client {
  public:
-  explicit Client(int port);           // of 127.0.0.1
+  explicit Client(int port);  // of 127.0.0.1
   explicit Client(const Path& socket);
   ~Client();
   Client(const Client&) = delete;
@@ -35,6 +35,8 @@ class Client {
 
   // The next answer; `has_body`: not of a HEAD.
   HttpAnswer read(bool has_body = true);
+  // The next `count` bytes.
+  std::string take(size_t count);
   // What comes up to `mark` and with it.
   std::string read_until(std::string_view mark);
   std::string read_to_end();
@@ -43,8 +45,7 @@ class Client {
   static constexpr double kPatience = 30;
 
  private:
-  bool fill(double seconds = kPatience);  // false: the end
-  std::string take(size_t count);
+  bool fill();  // false: the end
 
   int fd_ = -1;
   std::string read_;

@@ -16,8 +16,8 @@ class Feed {
  public:
   // Calls `ready` after the exchange may have gone, as an engine would.
   void push(std::string_view bytes, bool last = false);
-  void fail_next();     // the next take() throws
-  void flood();         // every take() gives a mebibyte and there is more
+  void fail_next();  // the next take() throws
+  void flood();      // every take() gives a mebibyte and there is more
   bool is_gone_within(double seconds) const;  // its exchange
   int takes() const;
 

@@ -83,7 +83,8 @@ TEST_F(ServerTest, AnswersInTheOrderOfRequestsThatDoNotWait) {
   start();
   Client client(port());
   client.send(request("POST", "/echo", "1") + request("GET", "/nothing") +
-              request("POST", "/big", "300000") + request("POST", "/echo", "2"));
+              request("POST", "/big", "300000") +
+              request("POST", "/echo", "2"));
   EXPECT_EQ(client.read().body, "1");
   EXPECT_EQ(client.read().status, 404);
   EXPECT_EQ(client.read().body, std::string(300000, 'b'));
@@ -111,11 +112,12 @@ TEST_F(ServerTest, TakesChunkedBodies) {
 
 TEST_F(ServerTest, RefusesBadChunks) {
   start();
-  for (const char* chunks : {"zz\r\n", "-1\r\n", "fffffffffffffffff\r\nx",
-                             "2\r\n{}0\r\n\r\n"}) {
-    const HttpAnswer answer = ask(
-        std::string("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") +
-        chunks);
+  for (const char* chunks :
+       {"zz\r\n", "-1\r\n", "fffffffffffffffff\r\nx", "2\r\n{}0\r\n\r\n"}) {
+    const HttpAnswer answer =
+        ask(std::string(
+                "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") +
+            chunks);
     EXPECT_TRUE(answer.status == 400 || answer.status == 413) << chunks;
     error_of(answer);
   }
@@ -188,7 +190,7 @@ TEST_F(ServerTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(ask(request("DELETE", "/health")).headers.at("allow"),
             "GET, HEAD, OPTIONS");
   // A path that is not UTF-8 comes back escaped.
-  EXPECT_THAT(error_of(ask(request("GET", "/%ff\x01"))).at("message"),
+  EXPECT_THAT(error_of(ask(request("GET", "/%ff%01"))).at("message"),
               HasSubstr("\\xFF\\x01"));
 }
 
@@ -338,10 +340,9 @@ TEST_F(ServerTest, StreamsPartsAsTheyCome) {
   const auto feed = next_feed();
   const std::string head = client.read_until("\r\n\r\n");
   EXPECT_THAT(head, StartsWith("HTTP/1.1 200 OK\r\n"));
-  for (const char* header :
-       {"Content-Type: text/event-stream; charset=utf-8",
-        "Cache-Control: no-cache", "X-Accel-Buffering: no",
-        "Transfer-Encoding: chunked"}) {
+  for (const char* header : {"Content-Type: text/event-stream; charset=utf-8",
+                             "Cache-Control: no-cache", "X-Accel-Buffering: no",
+                             "Transfer-Encoding: chunked"}) {
     EXPECT_THAT(head, HasSubstr(fmt::format("\r\n{}\r\n", header)));
   }
   feed->push("data: 1\n\n");
@@ -422,21 +423,15 @@ TEST_F(ServerTest, AReaderThatTakesNothingIsCutOff) {
 }
 
 TEST_F(ServerTest, AReaderMayBeSlow) {
-  start({.write_timeout_s = 1});
+  start({.write_timeout_s = 0.5});
+  constexpr size_t kSize = 20'000'000, kPart = 1'000'000;
   Client client(port());
-  client.send(request("POST", "/big", "20000000"));
+  client.send(request("POST", "/big", std::to_string(kSize)));
   client.read_until("\r\n\r\n");
-  size_t count = 0;
-  const double took = seconds_of([&] {
-    while (count < 20000000) {
-      count += client.read_until("b").size();
-      if (count % 2000000 == 0) {
-        EXPECT_FALSE(client.is_closed_within(0)) << count;
-        std::this_thread::sleep_for(std::chrono::milliseconds(150));
-      }
-    }
-  });
-  EXPECT_GT(took, 1);
+  for (size_t count = 0; count < kSize; count += kPart) {
+    EXPECT_EQ(client.take(kPart), std::string(kPart, 'b'));
+    std::this_thread::sleep_for(std::chrono::milliseconds(80));
+  }
 }
 
 TEST_F(ServerTest, AnAnswerThatFailsOnTheWay) {
@@ -603,9 +598,10 @@ TEST_F(ServerTest, ReplacesAStaleUnixSocketAndNothingElse) {
   const Path file = dir.write("file", "text");
   EXPECT_THROW(Server(service_, {.unix_socket = file}, fake_routes()), Error);
   EXPECT_EQ(read_text(file).or_throw(), "text");
-  EXPECT_THROW(Server(service_, {.unix_socket = dir.path() / std::string(200, 'a')},
-                      fake_routes()),
-               Error);
+  EXPECT_THROW(
+      Server(service_, {.unix_socket = dir.path() / std::string(200, 'a')},
+             fake_routes()),
+      Error);
 }
 
 TEST_F(ServerTest, ServesThePage) {
@@ -620,9 +616,9 @@ TEST_F(ServerTest, ServesThePage) {
     EXPECT_EQ(answer.headers.at("content-type"), file.content_type);
     EXPECT_THAT(answer.headers.at("content-security-policy"),
                 StartsWith("default-src 'self'"));
-    client.send(request("GET", file.path, {},
-                        fmt::format("If-None-Match: {}\r\n",
-                                    answer.headers.at("etag"))));
+    client.send(request(
+        "GET", file.path, {},
+        fmt::format("If-None-Match: {}\r\n", answer.headers.at("etag"))));
     EXPECT_EQ(client.read().status, 304);
     client.send(request("POST", file.path, "{}"));
     EXPECT_EQ(client.read().status, 405);
