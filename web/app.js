@@ -87,6 +87,13 @@ function updateComposer() {
   document.title = chat.title ? `${chat.title} – quern` : 'quern';
 }
 
+// When the focused button went with its message. Not by touch, where it would
+// bring up a keyboard.
+function keepFocus() {
+  const lost = document.activeElement === document.body;
+  if (lost && matchMedia('(hover: hover)').matches) input.focus();
+}
+
 // The list of chats.
 
 function updateChats() {
@@ -95,8 +102,9 @@ function updateChats() {
     const open = el('button', {
       type: 'button', class: 'chat', textContent: chat.title || 'Untitled',
       onclick: () => {
-        session.show(chat.id);
         chatsDrawer.closeAbove();
+        session.show(chat.id);
+        byId('chat-list').querySelector('[aria-current]').focus();
       },
     });
     if (shown) open.ariaCurrent = 'true';
@@ -142,10 +150,17 @@ byId('key').querySelector('.cancel').onclick = () => byId('key').close();
 
 // What the session tells.
 
+let toldUnsaved = false;
+
 function tellUnsaved() {
+  if (toldUnsaved) return;
+  toldUnsaved = true;
   toast('The browser has no room: this is kept until the page is closed.');
 }
-session.addEventListener('messages', updateComposer);
+session.addEventListener('messages', () => {
+  updateComposer();
+  keepFocus();
+});
 session.addEventListener('reply', ({detail}) => {
   if (detail.finish) updateComposer();
 });

@@ -34,24 +34,25 @@ export class Conversation {
   show() {
     const {chat, run} = this.#session;
     this.#views = new Map(chat.messages.map(
-        (message, index) => [message, this.#views.get(message) ??
-                             this.#viewOf(message, index)]));
+        (message) =>
+            [message, this.#views.get(message) ?? this.#viewOf(message)]));
     for (const view of this.#views.values()) view.update(run);
     this.#log.replaceChildren(
         ...[...this.#views.values()].map(({element}) => element));
     this.#scrollToEnd();
   }
 
-  #viewOf(message, index) {
+  #viewOf(message) {
     const session = this.#session;
+    const index = () => session.chat.messages.indexOf(message);
     switch (message.role) {
       case 'user': return new UserView(message, {
-        edit: (text) => session.rewrite(index, text),
-        remove: () => this.onRemove(session.removeTurn(index)),
+        edit: (text) => session.rewrite(index(), text),
+        remove: () => this.onRemove(session.removeTurn(index())),
       });
       case 'tool': return new ToolView(message);
       default: return new AssistantView(message, {
-        retry: () => session.rewrite(index),
+        retry: () => session.rewrite(index()),
         askKey: this.#askKey,
       });
     }

@@ -20,6 +20,10 @@ export class Drawer {
       event.stopPropagation();
       this.set(false);
     });
+    document.addEventListener('click', (event) => {
+      const path = event.composedPath();
+      if (!path.includes(element) && !path.includes(button)) this.closeAbove();
+    });
     this.#wide.addEventListener('change', () => this.set(this.#wide.matches));
     this.set(this.#wide.matches, false);
   }
@@ -40,7 +44,6 @@ export class Drawer {
     if (!open && hadFocus) this.#button.focus();
   }
 
-  // After something in it was chosen.
   closeAbove() {
     if (!this.#wide.matches && this.isOpen) this.set(false);
   }

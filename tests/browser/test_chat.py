@@ -107,6 +107,16 @@ class Chat(PageCase):
         self.button("Undo").click()
         expect(self.users).to_have_text(["@hello", "@again"])
 
+    def test_regenerate_after_a_turn_is_gone(self):
+        self.ask("@hello")
+        self.ask("@again")
+        self.button("Delete with its answer", self.users.first).click()
+        expect(self.input).to_be_focused()
+        self.button("Regenerate").click()
+        expect(self.wait_for_answer()).to_contain_text("Not now.")
+        self.assertEqual(self.bodies[2]["messages"],
+                         [{"role": "user", "content": "@again"}])
+
     def test_copy(self):
         self.page.context.grant_permissions(
             ["clipboard-read", "clipboard-write"])
