@@ -14,12 +14,12 @@
 namespace quern {
 
 struct ApiRequest {
-  std::string method;      // "POST"
-  std::string path;        // without query; "/v1/models/org%2Fname" decoded
+  std::string method;  // "POST"
+  std::string path;    // without query; "/v1/models/org%2Fname" decoded
   std::string query;
   std::string content_type;
   std::string body;
-  std::string id;          // of the request, for logs
+  std::string id;  // of the request, for logs
 };
 
 // A whole answer.

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "text/chat_template.h"
@@ -18,9 +19,9 @@ enum class ReasoningField { both, reasoning_content, reasoning };
 
 // What a request does not say comes from here.
 struct ServeDefaults {
-  SamplingParams sampling;          // server flag > generation_config > greedy
-  std::optional<int> max_tokens;    // none: up to the context
-  std::optional<bool> thinking;     // enable_thinking; none: the template's own
+  SamplingParams sampling;        // server flag > generation_config > greedy
+  std::optional<int> max_tokens;  // none: up to the context
+  std::optional<bool> thinking;   // enable_thinking; none: the template's own
   ReasoningField reasoning_field = ReasoningField::both;
 };
 
@@ -33,6 +34,8 @@ struct ServedModel {
   ChatTemplates templates;
   ReplyFormat format;
   ServeDefaults defaults;
+  // How each layer keeps keys and values (LayerState::signature), for /stats.
+  std::vector<std::string> kv_layers;
   std::unique_ptr<Engine> engine;  // last: ends before the model
 };
 
@@ -41,6 +44,8 @@ class Service {
  public:
   // Null while the model is loading.
   std::shared_ptr<ServedModel> model() const;
+  // Throws ApiError (503) in place of null.
+  std::shared_ptr<ServedModel> ready() const;
   void serve(std::shared_ptr<ServedModel> model);
 
  private:

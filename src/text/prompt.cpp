@@ -35,7 +35,7 @@ Result<Json> mark_all(const Tokenizer& tokenizer, const Json& json,
     }
     auto key = tokenizer.mark_special(name, mark);
     if (!key) return key.failure();
-    out[*key] = std::move(*marked);
+    append_name(out, std::move(*key), std::move(*marked));
   }
   return out;
 }

@@ -1,0 +1,215 @@
+#include "api/completion_writer.h"
+
+#include <algorithm>
+
+#include "base/str.h"
+#include "text/detokenizer.h"
+
+namespace quern {
+namespace {
+
+// Tokens that are no text are told apart by their bytes.
+std::string token_name(const Tokenizer& tokenizer, int32_t id) {
+  const std::string_view bytes = tokenizer.token_bytes(id);
+  if (valid_utf8(bytes)) return std::string(bytes);
+  std::string name = "bytes:";
+  for (unsigned char byte : bytes) name += fmt::format("\\x{:02x}", byte);
+  return name;
+}
+
+// The parallel lists of a legacy logprobs object.
+class LogprobLists {
+ public:
+  LogprobLists(const Tokenizer& tokenizer, bool top)
+      : tokenizer_(tokenizer), top_(top) {}
+
+  // A token that nothing predicted.
+  void add_unscored(int32_t id, int offset) {
+    add(id, offset, nullptr, nullptr);
+  }
+  // The most likely tokens and the one that was taken.
+  void add(const Sampled& sampled, int offset) {
+    Json top = Json::object();
+    for (auto [id, logprob] : sampled.top) {
+      top[token_name(tokenizer_, id)] = logprob;
+    }
+    top[token_name(tokenizer_, sampled.token)] = sampled.logprob;
+    add(sampled.token, offset, sampled.logprob, std::move(top));
+  }
+
+  Json json() && {
+    return {{"tokens", std::move(tokens_)},
+            {"token_logprobs", std::move(logprobs_)},
+            {"top_logprobs", top_ ? std::move(tops_) : Json(nullptr)},
+            {"text_offset", std::move(offsets_)}};
+  }
+
+ private:
+  void add(int32_t id, int offset, Json logprob, Json top) {
+    tokens_.push_back(token_name(tokenizer_, id));
+    logprobs_.push_back(std::move(logprob));
+    tops_.push_back(std::move(top));
+    offsets_.push_back(offset);
+  }
+
+  const Tokenizer& tokenizer_;
+  const bool top_;
+  Json tokens_ = Json::array(), logprobs_ = Json::array(),
+       tops_ = Json::array(), offsets_ = Json::array();
+};
+
+void append_lists(Json& whole, const Json& part) {
+  if (part.is_null()) return;
+  if (whole.is_null()) {
+    whole = part;
+    return;
+  }
+  for (const auto& [name, list] : part.items()) {
+    for (const Json& value : list) whole[name].push_back(value);
+  }
+}
+
+}  // namespace
+
+CompletionWriter::CompletionWriter(AnswerHead head, const Tokenizer& tokenizer,
+                                   CompletionRequest request)
+    : head_(std::move(head)),
+      tokenizer_(tokenizer),
+      request_(std::move(request)),
+      begun_(request_.prompts.size() * request_.best_of) {}
+
+std::vector<Json> CompletionWriter::write(int choice, const Event& event) {
+  std::vector<Json> out;
+  const auto* scores = std::get_if<PromptScores>(&event);
+  if (!begun_[choice]) {
+    begun_[choice] = true;
+    if (request_.echo) {
+      out.push_back(echo(
+          choice, scores ? scores->scores : std::vector<PromptLogprobs>()));
+    }
+  }
+  if (const auto* text = std::get_if<TextDelta>(&event)) {
+    Json logprobs;
+    if (request_.logprobs >= 0) {
+      const int begin =
+          request_.echo ? count_characters(prompt_of(choice).text) : 0;
+      LogprobLists lists(tokenizer_, request_.logprobs > 0);
+      for (const TokenScore& token : text->tokens) {
+        lists.add(token.sampled, begin + token.offset);
+      }
+      logprobs = std::move(lists).json();
+    }
+    out.push_back(text_chunk(choice, text->text, std::move(logprobs)));
+  } else if (const auto* ended = std::get_if<Ended>(&event)) {
+    out.push_back(end(choice, *ended));
+  }
+  return out;
+}
+
+std::vector<Json> CompletionWriter::close() {
+  if (!request_.generation.include_usage) return {};
+  Json last = chunk(Json::array());
+  last["usage"] = usage_.json();
+  return {std::move(last)};
+}
+
+Json CompletionWriter::chunk(Json choices) const {
+  Json json = head_.json("text_completion");
+  json["choices"] = std::move(choices);
+  if (request_.generation.include_usage) json["usage"] = nullptr;
+  return json;
+}
+
+Json CompletionWriter::text_chunk(int choice, std::string_view text,
+                                  Json logprobs) const {
+  Json json = {{"index", choice},
+               {"text", text},
+               {"logprobs", std::move(logprobs)},
+               {"finish_reason", nullptr}};
+  return chunk(Json::array({std::move(json)}));
+}
+
+Json CompletionWriter::echo(int choice,
+                            const std::vector<PromptLogprobs>& scores) const {
+  const Prompt& prompt = prompt_of(choice);
+  if (request_.logprobs < 0) return text_chunk(choice, prompt.text, nullptr);
+  LogprobLists lists(tokenizer_, request_.logprobs > 0);
+  const size_t prefix = tokenizer_.prefix_ids().size();
+  Detokenizer detokenizer(tokenizer_, false);
+  auto score = scores.begin();
+  int offset = 0;
+  for (size_t i = 0; i < prompt.ids.size(); ++i) {
+    if (score != scores.end() && score->position == int(i)) {
+      lists.add((score++)->scored, offset);
+    } else {
+      lists.add_unscored(prompt.ids[i], offset);
+    }
+    const bool shown = i >= prefix || !tokenizer_.is_special(prompt.ids[i]);
+    if (shown) offset += count_characters(detokenizer.push(prompt.ids[i]));
+  }
+  return text_chunk(choice, prompt.text, std::move(lists).json());
+}
+
+Json CompletionWriter::end(int choice, const Ended& ended) {
+  usage_.add(ended, choice % request_.best_of == 0);
+  Json json = text_chunk(choice, "", nullptr);
+  Json& fields = json["choices"][0];
+  fields["finish_reason"] = finish_reason(ended);
+  if (ended.stop) fields["stop_reason"] = *ended.stop;
+  if (compares()) fields["mean_logprob"] = ended.mean_logprob;
+  return json;
+}
+
+void CompletionFold::add(const Json& chunk) {
+  if (whole_.is_null()) {
+    whole_ = chunk;
+    whole_["choices"] = Json::array();
+    whole_["usage"] = nullptr;
+  }
+  for (const Json& part : chunk.at("choices")) {
+    Json& to = choice(part.at("index"));
+    for (const auto& [name, value] : part.items()) {
+      if (name == "text") {
+        to[name].get_ref<std::string&>() += value.get_ref<const std::string&>();
+      } else if (name == "logprobs") {
+        append_lists(to[name], value);
+      } else if (!value.is_null()) {
+        to[name] = value;
+      }
+    }
+  }
+  if (chunk.contains("usage") && !chunk["usage"].is_null()) {
+    whole_["usage"] = chunk["usage"];
+  }
+}
+
+Json CompletionFold::whole() {
+  if (best_of_ == kept_) return std::move(whole_);
+  auto& all = whole_["choices"].get_ref<Json::array_t&>();
+  Json kept = Json::array();
+  for (auto group = all.begin(); group != all.end(); group += best_of_) {
+    std::stable_sort(group, group + best_of_, [](const Json& a, const Json& b) {
+      return a.at("mean_logprob") > b.at("mean_logprob");
+    });
+    for (auto it = group; it != group + kept_; ++it) {
+      it->erase("mean_logprob");
+      (*it)["index"] = kept.size();
+      kept.push_back(std::move(*it));
+    }
+  }
+  whole_["choices"] = std::move(kept);
+  return std::move(whole_);
+}
+
+Json& CompletionFold::choice(size_t index) {
+  Json& choices = whole_["choices"];
+  while (choices.size() <= index) {
+    choices.push_back({{"index", choices.size()},
+                       {"text", ""},
+                       {"logprobs", nullptr},
+                       {"finish_reason", nullptr}});
+  }
+  return choices[index];
+}
+
+}  // namespace quern

@@ -1,0 +1,51 @@
+// OpenAI's legacy completions: text_completion, streamed and in one piece.
+#pragma once
+
+#include "api/completion_request.h"
+#include "api/writer.h"
+
+namespace quern {
+
+class CompletionWriter final : public Writer {
+ public:
+  CompletionWriter(AnswerHead head, const Tokenizer& tokenizer,
+                   CompletionRequest request);
+
+  std::vector<Json> write(int choice, const Event& event) override;
+  std::vector<Json> close() override;
+
+ private:
+  Json chunk(Json choices) const;
+  Json text_chunk(int choice, std::string_view text, Json logprobs) const;
+  const Prompt& prompt_of(int choice) const {
+    return request_.prompts[choice / request_.best_of];
+  }
+  Json echo(int choice, const std::vector<PromptLogprobs>& scores) const;
+  Json end(int choice, const Ended& ended);
+  bool compares() const {
+    return request_.best_of > request_.generation.choices;
+  }
+
+  AnswerHead head_;
+  Tokenizer tokenizer_;
+  CompletionRequest request_;
+  std::vector<bool> begun_;  // of each choice: its echo is out
+  Usage usage_;
+};
+
+class CompletionFold final : public Fold {
+ public:
+  // Of each `best_of` choices in order the `kept` best remain.
+  CompletionFold(int best_of, int kept) : best_of_(best_of), kept_(kept) {}
+
+  void add(const Json& chunk) override;
+  Json whole() override;
+
+ private:
+  Json& choice(size_t index);
+
+  const int best_of_, kept_;
+  Json whole_;
+};
+
+}  // namespace quern

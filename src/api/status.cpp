@@ -1,0 +1,82 @@
+// /health and /stats
+#include <algorithm>
+
+#include "api/endpoints.h"
+#include "api/error.h"
+
+namespace quern {
+namespace {
+
+// How many layers keep their keys and values in which way.
+Json kv_json(const std::vector<std::string>& layers) {
+  Json counts = Json::object();
+  for (const std::string& signature : layers) {
+    Json& count = counts[signature];
+    count = count.is_null() ? 1 : count.get<int>() + 1;
+  }
+  return {{"layers", std::move(counts)}};
+}
+
+Json model_json(const ServedModel& served, const EngineStats& stats) {
+  const ModelFacts& facts = served.model->facts();
+  return {{"id", served.id},
+          {"type", facts.type},
+          {"vocabulary", facts.vocabulary},
+          {"layers", facts.layers},
+          {"context", stats.context},
+          {"trained_context", facts.context},
+          {"weight_bytes", facts.weight_bytes},
+          {"step_bytes", facts.step_bytes}};
+}
+
+Json stats_json(const ServedModel& served) {
+  const EngineStats s = served.engine->stats();
+  const auto finished = [&](Finish how) { return s.finished[int(how)]; };
+  return {{"server",
+           {{"owner", "serve"},
+            {"model", served.id},
+            {"started_at", served.created}}},
+          {"model", model_json(served, s)},
+          {"kv_quant", kv_json(served.kv_layers)},
+          {"admission",
+           {{"max_safe_context", served.engine->longest_row()},
+            {"memory_budget_bytes", s.budget_bytes},
+            {"usable_bytes",
+             s.budget_bytes - std::min(s.budget_bytes, s.weight_bytes)},
+            {"weights_bytes", s.weight_bytes}}},
+          {"batch",
+           {{"active_rows", s.rows},
+            {"joining_rows", s.joining},
+            {"pending_rows", s.queued},
+            {"submitted_rows", s.requests},
+            {"kv_bytes", s.kv_bytes},
+            {"kv_reserved_bytes", s.kv_reserved_bytes}}},
+          {"requests",
+           {{"stopped", finished(Finish::stop)},
+            {"length", finished(Finish::length)},
+            {"cancelled", finished(Finish::cancelled)},
+            {"failed", finished(Finish::failed)},
+            {"refused", s.refused}}},
+          {"throughput",
+           {{"prompt_tokens", s.prompt_tokens},
+            {"generated_tokens", s.generated_tokens},
+            {"steps", s.steps},
+            {"decode_tps", s.decode_tps},
+            {"prefill_tps", s.prefill_tps}}}};
+}
+
+}  // namespace
+
+ApiOutcome health(Service& service, const ApiRequest&) {
+  if (!service.model()) {
+    return ApiReply{.status = 503, .body = R"({"status": "loading"})"};
+  }
+  return ApiReply{.body = R"({"status": "ok"})"};
+}
+
+ApiOutcome stats(Service& service, const ApiRequest&) {
+  return answer_or_error(
+      [&] { return json_reply(stats_json(*service.ready())); });
+}
+
+}  // namespace quern
