@@ -9,12 +9,14 @@ export ASAN_OPTIONS ?= detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/tools/tsan.supp
 
-.PHONY: help chat build test bench sanitize asan tsan fuzz format
+.PHONY: help chat serve build test bench sanitize asan tsan fuzz format
 .NOTPARALLEL:
 
 help:
 	@echo "make chat      build, fetch the small default model, chat with it"
 	@echo "               (MODEL=path chats with another)"
+	@echo "make serve     the same model for programs (OpenAI's API) and, with a"
+	@echo "               page, for people: http://127.0.0.1:8080"
 	@echo "make test      build and run the test suite"
 	@echo "make build     build build/release/quern"
 	@echo "make bench     measure the small models and the kernels, JSON files"
@@ -34,6 +36,10 @@ build:
 chat: build
 	@tools/fetch_models.sh smollm2
 	@build/release/quern chat $(MODEL)
+
+serve: build
+	@tools/fetch_models.sh smollm2
+	@exec build/release/quern serve $(MODEL)
 
 test:
 	@tools/setup.sh test

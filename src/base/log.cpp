@@ -25,8 +25,8 @@ constexpr spdlog::level::level_enum spd_level(LogLevel level) {
 class Log {
  public:
   Log()
-      : thread_(std::make_shared<spdlog::details::thread_pool>(kWaitingLines,
-                                                               1)),
+      : thread_(
+            std::make_shared<spdlog::details::thread_pool>(kWaitingLines, 1)),
         logger_(std::make_shared<spdlog::async_logger>(
             "quern", std::make_shared<spdlog::sinks::stderr_sink_mt>(), thread_,
             spdlog::async_overflow_policy::overrun_oldest)) {

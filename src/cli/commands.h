@@ -11,6 +11,7 @@ using Action = std::function<void()>;
 
 // Each declares its options on `app` and gives the action that uses them.
 Action add_chat(CLI::App& app);
+Action add_serve(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_tokenize(CLI::App& app);
 Action add_logits(CLI::App& app);

@@ -22,6 +22,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"chat", "Talk with a model in the terminal", add_chat},
+    {"serve", "Serve a model: OpenAI's API and a page to chat", add_serve},
     {"generate", "Continue a prompt", add_generate},
     {"tokenize", "Turn text into token ids", add_tokenize},
     {"logits", "Write a model's logits to a .npy file", add_logits},

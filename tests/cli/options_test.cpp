@@ -1,6 +1,9 @@
 // What is typed: help, options, errors. No model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/temp_dir.h"
 #include "cli/run_command.h"
@@ -20,9 +23,9 @@ void expect_refused(const Done& done, int code, const std::string& word) {
   EXPECT_EQ(done.err.find('\n'), done.err.size() - 1) << done.err;
 }
 
-constexpr const char* kCommands[] = {"chat",       "generate", "tokenize",
-                                     "logits",     "bench",    "models",
-                                     "perplexity", "version"};
+constexpr const char* kCommands[] = {"chat",     "serve",      "generate",
+                                     "tokenize", "logits",     "bench",
+                                     "models",   "perplexity", "version"};
 
 TEST(Options, HelpNamesEveryCommand) {
   for (const auto& arguments :
@@ -162,6 +165,34 @@ TEST(Version, TheIsaCanBeForced) {
   EXPECT_EQ(done.json()["isa"], "portable");
   expect_refused(quern({"version"}, {.environment = {{"QUERN_ISA", "sse"}}}), 1,
                  "QUERN_ISA=sse");
+}
+
+TEST(Options, ServeReadsItsValuesStrictly) {
+  const std::pair<const char*, const char*> kFaults[] = {
+      {"--port", "65536"},        {"--batch", "0"},
+      {"--queue", "-1"},          {"--context", "0"},
+      {"--memory-budget", "0"},   {"--thinking", "maybe"},
+      {"--log-level", "loud"},    {"--reasoning-field", "text"},
+      {"--api-key", ""},          {"--drain", "-1"},
+      {"--cors-origin", "a\r\nb"}};
+  for (const auto& [name, value] : kFaults) {
+    expect_refused(quern({"serve", "m", name, value}), 2, name);
+  }
+}
+
+TEST(Options, ServeRefusesAPortInUse) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {.sin_family = AF_INET,
+                         .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(fd, any, size), 0);
+  ASSERT_EQ(::listen(fd, 1), 0);
+  ASSERT_EQ(::getsockname(fd, any, &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  expect_refused(quern({"serve", "m", "--port", port}), 1,
+                 "port " + port + " of 127.0.0.1 is in use");
+  ::close(fd);
 }
 
 }  // namespace
