@@ -162,7 +162,7 @@ asio::awaitable<void> Session::carry(Turn& turn, Exchange& exchange,
 asio::awaitable<bool> Session::wait(Bell& bell) {
   deadline_ = Clock::time_point::max();
   bool rang = bell.taken();
-  if (!rang) {
+  if (!rang && socket_.is_open()) {
     timer_.expires_after(to_duration(state_.options.keepalive_s));
     error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
