@@ -72,8 +72,8 @@ class ReplyParser {
   // A token and the text that Detokenizer::push() gave for it, which may be
   // empty. Text without a token has the id -1.
   std::vector<ReplyPiece> push(int32_t id, std::string_view text);
-  // The end, once: what was held back is content, unless it is a complete call
-  // without its closer.
+  // The end, once. What was held back is text, or a call that lacks no more
+  // than its closer.
   std::vector<ReplyPiece> finish();
 
   bool in_reasoning() const { return reasoning_; }

@@ -3,10 +3,12 @@
 // made the goldens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "text/detokenizer.h"
 #include "text/prompt.h"
+#include "text/reply_parser.h"
 
 namespace quern {
 namespace {
@@ -141,6 +143,73 @@ TEST(Goldens, ChatPromptsOfTheModels) {
               *t.encode(text, {.add_special = false, .parse_special = true}));
     EXPECT_EQ(t.decode(*chat_ids(t, templates, input), false), text);
   }
+}
+
+// None of the models at hand reasons; Qwen's tags of calls are tokens with
+// text.
+TEST(Goldens, ReplyFormatsOfTheModels) {
+  for (const char* name :
+       {"SmolLM2-135M-Instruct.Q4_1.gguf", "gemma-3-270m.Q4_K_M.gguf",
+        "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf"}) {
+    SCOPED_TRACE(name);
+    const auto file = Gguf::open(models() / name).or_throw();
+    const auto vocabulary = gguf_vocabulary(*file).or_throw();
+    const auto t = Tokenizer::from_gguf(vocabulary).or_throw();
+    const auto templates =
+        ChatTemplates::from_source(vocabulary.chat_template).or_throw();
+    const auto format = ReplyFormat::of(t, templates);
+    EXPECT_FALSE(format.think_open || format.think_close);
+    ASSERT_TRUE(format.tools);
+    EXPECT_EQ(format.tools->name, "hermes");
+    EXPECT_TRUE(format.special_tags.empty());
+    if (templates.empty()) continue;
+    const ChatInput input{
+        .messages = Json::array({{{"role", "user"}, {"content", "Hi"}}})};
+    EXPECT_FALSE(
+        format.opens_reasoning(chat_text(t, templates, input).or_throw()));
+  }
+}
+
+// What Qwen 2.5's own template writes of calls is taken apart to the calls.
+TEST(Goldens, CallsOfTheQwenTemplateComeBack) {
+  const auto file =
+      Gguf::open(models() / "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf")
+          .or_throw();
+  const auto vocabulary = gguf_vocabulary(*file).or_throw();
+  const auto t = Tokenizer::from_gguf(vocabulary).or_throw();
+  const auto templates =
+      ChatTemplates::from_source(vocabulary.chat_template).or_throw();
+  ASSERT_EQ(t.id_of("<tool_call>"), 151657);
+  const ChatInput input{
+      .messages = *parse_json(R"([{"role": "user", "content": "q"},
+        {"role": "assistant", "content": "I look.", "tool_calls": [
+          {"type": "function", "function":
+            {"name": "f", "arguments": {"g": "\u8bf4", "n": {"a": [1, 2]}}}},
+          {"type": "function", "function":
+            {"name": "f", "arguments": {}}}]}])",
+                              "messages"),
+      .add_generation_prompt = false};
+  const auto ids = chat_ids(t, templates, input).or_throw();
+  const int32_t start = *t.id_of("<|im_start|>"), end = *t.id_of("<|im_end|>");
+  // The last turn, after "assistant" and the line break.
+  auto at = std::find(ids.rbegin(), ids.rend(), start).base() + 2;
+  const auto format = ReplyFormat::of(t, templates);
+  const Json tools = Json::array({{{"function", {{"name", "f"}}}}});
+  ReplyParser parser(format, tools, false);
+  Detokenizer detokenizer(t);
+  std::string content;
+  std::vector<ToolCall> calls;
+  for (; *at != end; ++at) {
+    for (auto& piece : parser.push(*at, detokenizer.push(*at))) {
+      content += piece.text;
+      if (piece.text.empty()) calls.push_back(piece.call);
+    }
+  }
+  EXPECT_EQ(content, "I look.");
+  EXPECT_EQ(calls, (std::vector<ToolCall>{
+                       {"f", "{\"g\": \"\u8bf4\", \"n\": {\"a\": [1, 2]}}"},
+                       {"f", "{}"}}));
+  EXPECT_TRUE(parser.finish().empty());
 }
 
 }  // namespace

@@ -91,7 +91,10 @@ inline Tokens merged(const Tokens& tokens) {
 inline Tokens characters(const Tokens& tokens) {
   Tokens out;
   for (const Token& token : tokens) {
-    if (token.id >= 0) out.push_back(token);
+    if (token.id >= 0) {
+      out.push_back(token);
+      continue;
+    }
     bool first = true;
     for (const char c : token.text) {
       if ((c & 0xC0) != 0x80 || first) out.push_back({""});

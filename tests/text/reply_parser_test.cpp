@@ -1,14 +1,11 @@
 #include "text/reply_parser.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
-#include "text/detokenizer.h"
-#include "text/prompt.h"
 #include "text/reply_cases.h"
-#include "text/synthetic.h"
 
 namespace quern {
 namespace {
@@ -292,6 +289,101 @@ const ReplyCase kCases[] = {
 
 INSTANTIATE_TEST_SUITE_P(, Cases, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// The pieces of each push: what is shown, and when.
+std::vector<std::string> shown(ReplyParser parser, const Tokens& tokens) {
+  std::vector<std::string> out;
+  for (const Token& token : tokens) {
+    out.emplace_back();
+    for (const auto& p : parser.push(token.id, token.text)) {
+      out.back() +=
+          p.kind == ReplyPiece::Kind::tool_call ? p.call.name : p.text;
+    }
+  }
+  return out;
+}
+
+TEST(ReplyParser, HoldsBackOnlyWhatMayBeATag) {
+  using Shown = std::vector<std::string>;
+  const auto format = spelled();
+  EXPECT_EQ(shown(ReplyParser(format, nullptr, false),
+                  {{"<"}, {"b>\n\n"}, {"<think"}, {"\n"}}),
+            (Shown{"", "<b>\n\n", "<think", "\n"}));
+  EXPECT_EQ(shown(ReplyParser(format, nullptr, true),
+                  {{"a </"}, {"b </think"}, {">"}, {"\n"}, {"c\n"}}),
+            (Shown{"a ", "</b ", "", "", "c\n"}));
+  EXPECT_EQ(shown(ReplyParser(format, reply::tools(), false),
+                  {{"a\n"},
+                   {"\nb <tool"},
+                   {"s> <tool_call> "},
+                   {"x"},
+                   {"<tool_call>{\"name\":"},
+                   {"\"f\"}"},
+                   {"</tool_call>"}}),
+            (Shown{"a", "\n\nb ", "<tools> ", "<tool_call> x", "", "", "f"}));
+}
+
+TEST(ReplyParser, TellsWhetherItIsInsideReasoning) {
+  const auto format = spelled();
+  ReplyParser parser(format, nullptr, false);
+  parser.push(-1, "<think");
+  EXPECT_FALSE(parser.in_reasoning());
+  parser.push(-1, ">");
+  EXPECT_TRUE(parser.in_reasoning());
+  parser.push(-1, "</think>");
+  EXPECT_FALSE(parser.in_reasoning());
+  EXPECT_TRUE(ReplyParser(format, nullptr, true).in_reasoning());
+}
+
+// A call that never ends is text from CallScan::kLongest on.
+TEST(ReplyParser, HoldsABoundedCall) {
+  const auto format = spelled();
+  ReplyParser parser(format, reply::tools(), false);
+  std::string text = "<tool_call>{\"";
+  text.append(CallScan::kLongest - text.size(), 'a');
+  EXPECT_TRUE(parser.push(-1, text).empty());
+  EXPECT_EQ(join(parser.push(-1, "b")), (Pieces{content(text + "b")}));
+  EXPECT_EQ(join(parser.push(-1, kWx)),
+            (Pieces{call("get_wx", R"({"city": "Oslo"})")}));
+}
+
+// Text that opens calls, breaks strings and closes them, over and over: ten
+// times the text takes about ten times as long.
+TEST(ReplyParser, IsLinearInTheReply) {
+  const auto format = spelled();
+  const auto seconds = [&](const std::string& unit, size_t size) {
+    std::string text = "<tool_call>{\"";
+    while (text.size() < size) text += unit;
+    const Tokens tokens = reply::characters({{text}});
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      run(ReplyParser(format, reply::tools(), false), tokens);
+      best = std::min(best, std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start)
+                                .count());
+    }
+    return best;
+  };
+  for (const std::string unit :
+       {"</tool_call><tool_call>[", "</tool_call><tool_call>\"",
+        "<tool_call>{\"</tool_call>", "<tool_call>", "<tool_call>{\"",
+        "<tool_call>{\"</tool_call>\n", "</think>\n<", "{\"a\":[",
+        "<tool_call>{\"</tool_call>\"</tool_call>"}) {
+    const double small = seconds(unit, 20'000), large = seconds(unit, 200'000);
+    EXPECT_LT(large, 30 * small + 0.01) << unit;
+  }
+}
+
+// Tags of calls that are special tokens have no text of their own.
+TEST(ReplyParser, SpecialTokensOpenAndCloseCalls) {
+  ReplyFormat format = spelled();
+  format.special_tags = {{"<tool_call>", 7}, {"</tool_call>", 8}};
+  const Tokens tokens = {{"a\n"}, {"", 7}, {R"({"name": "f"})"}, {"", 8}, {"b"},
+                         {"", 7}, {"c"}};
+  EXPECT_EQ(join(run(ReplyParser(format, reply::tools(), false), tokens)),
+            (Pieces{content("a"), call("f", "{}"), content("b<tool_call>c")}));
+}
 
 }  // namespace
 }  // namespace quern

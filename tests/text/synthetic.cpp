@@ -41,11 +41,15 @@ const std::vector<std::string>& pieces() {
 
 }  // namespace
 
-Tokenizer byte_level() {
+Tokenizer byte_level(const std::vector<std::pair<std::string, int32_t>>& more) {
   auto tokens = byte_alphabet();
   std::vector<int32_t> types(tokens.size(), 1);
   for (auto [token, type] :
        {std::pair{"<|end|>", 3}, {"<|im_start|>", 3}, {"<tool>", 4}}) {
+    tokens.push_back(token);
+    types.push_back(type);
+  }
+  for (const auto& [token, type] : more) {
     tokens.push_back(token);
     types.push_back(type);
   }

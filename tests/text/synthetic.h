@@ -6,8 +6,10 @@
 namespace quern::synthetic {
 
 // Byte-level BPE without merges: id = byte value for 0..255, then <|end|>
-// (special, eos), <|im_start|> (special) and <tool> (added, not special).
-Tokenizer byte_level();
+// (special, eos), <|im_start|> (special) and <tool> (added, not special), then
+// what is given more, with its type in a GGUF file (3 special, 4 added).
+Tokenizer byte_level(
+    const std::vector<std::pair<std::string, int32_t>>& more = {});
 
 // SentencePiece BPE from GGUF scores, Llama-2 style: <unk>, <s>, </s>, byte
 // tokens, then pieces. With `prefix` a space is prepended to each text.

@@ -14,6 +14,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
 }
 
+bool is_json(std::string_view text) { return parse_json(text, kOpener).ok(); }
+
 // The object that a value holds: itself, one that is written into a string, or
 // none given.
 std::optional<std::string> arguments_of(std::string_view value) {
@@ -23,7 +25,7 @@ std::optional<std::string> arguments_of(std::string_view value) {
   const auto inner = Json::parse(value).get<std::string>();
   const std::string_view object = trimmed(inner);
   if (object.empty()) return "{}";
-  if (object[0] != '{' || !Json::accept(object)) return std::nullopt;
+  if (object[0] != '{' || !is_json(object)) return std::nullopt;
   return std::string(object);
 }
 
@@ -48,7 +50,7 @@ std::optional<std::vector<ToolCall>> parse(std::string_view span,
   span.remove_prefix(kOpener.size());
   if (span.ends_with(kCloser)) span.remove_suffix(kCloser.size());
   const std::string_view body = trimmed(span);
-  if (body.empty() || !Json::accept(body)) return std::nullopt;
+  if (!is_json(body)) return std::nullopt;
   const auto objects = body[0] == '[' ? json_elements(body) : std::vector{body};
   std::vector<ToolCall> calls;
   for (const std::string_view object : objects) {

@@ -59,6 +59,23 @@ def main():
     write("fuzz_detokenizer", "text", "\x02plain ab text é 中 😀 ab".encode())
     write("fuzz_detokenizer", "broken", b"\x00\xE4\xB8 \xC0\x80\xED\xA0\x80\xF4\x90\x80\x80\xFFa\xEF\xBF\xBD!b\xF0\x9F")
     write("fuzz_detokenizer", "tails", b"\x05\xF0\x9F\x98\x80\xF0\x9F\x98ab\xE1\x80\xE2\xF0\x91\x92\xF1\xBFA")
+    call = '<tool_call>\n{"name": "get_wx", "arguments": {"city": "说"}}\n</tool_call>'
+    for name, options, reply in [
+            ("spelled", 0, "<think>\nr\n</think>\n\nanswer é <b"), ("tokens", 1, "\x01\nr </think>\x02\n\nanswer"),
+            ("prefilled", 10, "inter\x03nal</thi\x03nk>\n" + call + "\n" + call + " Done"),
+            ("raw", 4, "<think>r</think>\na</think>\x03b"), ("raw_calls", 15, "\nr\x02\n" + call + "\x01" + call),
+            ("interleaved", 9, "\x01a\x02b\n" + call + "\n\x01c\x02"),
+            ("cut", 8, 'a\n<tool_call>{"name":"f","arguments":{"ci'), ("opener", 8, "use <tool_call> or <tool_ca" + call),
+            ("strings", 8, '<tool_call>{"name":"f","arguments":{"s":"\\"</tool_call><tool_call>"}}</tool_call>'),
+            ("broken", 8, '<tool_call>{"name": "f}</tool_call> x ' + call + '"\n</tool_call>' + call)]:
+        write("fuzz_reply_parser", name, bytes([options]) + reply.encode())
+    for name, body in [
+            ("object", '{"name": "f", "arguments": {"g": "说", "n": {"a": [1, -2.5e3, true, null]}}}'),
+            ("string", '{"name":"f","arguments":"{\\"city\\": \\"Oslo\\"}"}'),
+            ("list", '[{"name":"f"}, {"name":"get_wx","parameters":{}}]'),
+            ("escapes", '{"\\u006eame":"\\u0066","arguments":{"a":"\\\\\\"}{","b":"[,"}}'),
+            ("foreign", '{"name": "Bingo", "age": 30}'), ("bare", '{"name":"f","arguments":{city: 1}}')]:
+        write("fuzz_tool_call", name, body.encode())
 
 
 if __name__ == "__main__":
