@@ -17,15 +17,10 @@ constexpr const char* kCompiler = "clang " __clang_version__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-constexpr std::pair<Isa, const char*> kIsas[] = {{Isa::avx512, "avx512"},
-                                                 {Isa::avx2, "avx2"},
-                                                 {Isa::neon, "neon"},
-                                                 {Isa::portable, "portable"}};
-
 void print_version(bool as_json) {
   std::vector<std::string> available;
-  for (auto [isa, name] : kIsas) {
-    if (isa_available(isa)) available.push_back(name);
+  for (Isa isa : kIsas) {
+    if (isa_available(isa)) available.push_back(isa_name(isa));
   }
   const char* mlx = mlx::core::version();
   const int threads = thread_pool().threads();

@@ -1,7 +1,9 @@
 #include "ops/kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"
@@ -26,8 +28,6 @@ const Kernels& table();
 
 namespace {
 
-constexpr std::string_view kNames[] = {"portable", "neon", "avx2", "avx512"};
-
 const Kernels& table_of(Isa isa) {
   switch (isa) {
 #if defined(__x86_64__)
@@ -42,17 +42,14 @@ const Kernels& table_of(Isa isa) {
 
 Isa wanted_isa() {
   if (const char* name = std::getenv("QUERN_ISA"); name && *name) {
-    for (int i = 0; i < 4; i++) {
-      if (kNames[i] != name) continue;
-      if (isa_available(Isa(i))) return Isa(i);
+    for (Isa isa : kIsas) {
+      if (std::string_view(isa_name(isa)) != name) continue;
+      if (isa_available(isa)) return isa;
       fail("QUERN_ISA={}: this CPU does not have it", name);
     }
     fail("QUERN_ISA={}: expected avx512, avx2, neon or portable", name);
   }
-  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::neon}) {
-    if (isa_available(isa)) return isa;
-  }
-  return Isa::portable;
+  return *std::find_if(std::begin(kIsas), std::end(kIsas), isa_available);
 }
 
 std::atomic<const Kernels*>& in_use() {
@@ -61,6 +58,16 @@ std::atomic<const Kernels*>& in_use() {
 }
 
 }  // namespace
+
+const char* isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::portable: return "portable";
+    case Isa::neon: return "neon";
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+  }
+  fail("[ops.isa_name] no instruction set {}", int(isa));
+}
 
 bool isa_available(Isa isa) {
   switch (isa) {
@@ -84,7 +91,7 @@ bool isa_available(Isa isa) {
 
 void use_isa(Isa isa) {
   if (!isa_available(isa)) {
-    fail("[ops.use_isa] this CPU lacks {}", kNames[int(isa)]);
+    fail("[ops.use_isa] this CPU lacks {}", isa_name(isa));
   }
   in_use() = &table_of(isa);
 }

@@ -88,6 +88,9 @@ struct Kernels {
 };
 
 enum class Isa { portable, neon, avx2, avx512 };
+inline constexpr Isa kIsas[] = {Isa::avx512, Isa::avx2, Isa::neon,
+                                Isa::portable};  // the best first
+const char* isa_name(Isa isa);                   // as QUERN_ISA spells it
 
 // The table in use: the best this CPU has, or what QUERN_ISA or use_isa names.
 const Kernels& kernels();
