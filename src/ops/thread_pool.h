@@ -26,8 +26,8 @@ class ThreadPool {
 
   int threads() const { return int(workers_.size()) + 1; }
 
-  // Calls task(i) for every i in [0, count); returns when all are done.
-  // Must not be called from inside a task.
+  // Calls task(i) for every i in [0, count); returns when all are done. A task
+  // must not throw, nor call this.
   template <class Task>
   void run(int count, const Task& task) {
     run_job(

@@ -95,6 +95,21 @@ void check(const array& x, std::span<const Weight> weights,
   }
 }
 
+std::vector<array> reference(const array& x, std::span<const Weight> weights,
+                             const MatmulExtras& extras, mx::Stream s) {
+  auto f32 = [&](const array& a) { return mx::astype(a, mx::float32, s); };
+  std::vector<array> out;
+  for (size_t i = 0; i < weights.size(); i++) {
+    array y = mx::matmul(x, mx::transpose(dequantize(weights[i], s), s), s);
+    if (!extras.biases.empty() && extras.biases[i]) {
+      y = mx::add(y, f32(*extras.biases[i]), s);
+    }
+    if (extras.residual) y = mx::add(y, f32(*extras.residual), s);
+    out.push_back(y);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<array> matmul(const array& x_any, std::span<const Weight> weights,
@@ -102,21 +117,9 @@ std::vector<array> matmul(const array& x_any, std::span<const Weight> weights,
                           mx::StreamOrDevice where) {
   check(x_any, weights, extras);
   const mx::Stream s = stream_of(where);
-  const array x = mx::astype(x_any, mx::float32, s);
   auto f32 = [&](const array& a) { return mx::astype(a, mx::float32, s); };
-
-  if (!on_cpu(s)) {
-    std::vector<array> out;
-    for (size_t i = 0; i < weights.size(); i++) {
-      array y = mx::matmul(x, mx::transpose(dequantize(weights[i], s), s), s);
-      if (!extras.biases.empty() && extras.biases[i]) {
-        y = mx::add(y, f32(*extras.biases[i]), s);
-      }
-      if (extras.residual) y = mx::add(y, f32(*extras.residual), s);
-      out.push_back(y);
-    }
-    return out;
-  }
+  const array x = f32(x_any);
+  if (!on_cpu(s)) return reference(x, weights, extras, s);
 
   std::vector<array> inputs{x};
   std::vector<mx::Shape> shapes;
