@@ -49,12 +49,11 @@ class GgufValue {
   std::optional<double> real() const;  // any number
   std::optional<bool> flag() const;
 
-  // Of an array: the strings point into the file.
+  // Of an array that does not nest: the strings point into the file.
   std::optional<std::vector<std::string_view>> strings() const;
   std::optional<std::vector<int64_t>> integers() const;
   std::optional<std::vector<float>> floats() const;  // of F32 or F64
   std::optional<std::vector<bool>> flags() const;
-  std::optional<std::vector<GgufValue>> items() const;  // of any array
 
  private:
   GgufValue(GgufType type, GgufType element, size_t count, Bytes bytes)

@@ -28,31 +28,6 @@ bool with_integer_type(GgufType type, Visit&& visit) {
   }
 }
 
-// Walks over one checked element and gives it as a value.
-GgufValue take_value(GgufCursor& cursor, GgufType type);
-
-GgufValue take_array(GgufCursor& cursor) {
-  const auto element = GgufType(*cursor.number<uint32_t>());
-  const size_t count = *cursor.number<uint64_t>();
-  GgufCursor end = cursor;
-  if (element == GgufType::String || element == GgufType::Array) {
-    for (size_t i = 0; i < count; ++i) take_value(end, element);
-  } else {
-    end.take(count * gguf_least_bytes(element));
-  }
-  const Bytes bytes = *cursor.take(end.at() - cursor.at());
-  return GgufValue::array(element, count, bytes);
-}
-
-GgufValue take_value(GgufCursor& cursor, GgufType type) {
-  if (type == GgufType::Array) return take_array(cursor);
-  if (type == GgufType::String) {
-    const auto text = *cursor.string();
-    return GgufValue::scalar(type, std::as_bytes(std::span(text)));
-  }
-  return GgufValue::scalar(type, *cursor.take(gguf_least_bytes(type)));
-}
-
 }  // namespace
 
 size_t gguf_least_bytes(GgufType type) {
@@ -154,17 +129,6 @@ std::optional<std::vector<bool>> GgufValue::flags() const {
   if (type_ != GgufType::Array || element_ != GgufType::Bool) return {};
   std::vector<bool> out(count_);
   for (size_t i = 0; i < count_; ++i) out[i] = load<uint8_t>(bytes_, i) != 0;
-  return out;
-}
-
-std::optional<std::vector<GgufValue>> GgufValue::items() const {
-  if (type_ != GgufType::Array) return {};
-  std::vector<GgufValue> out;
-  out.reserve(count_);
-  GgufCursor cursor(bytes_);
-  for (size_t i = 0; i < count_; ++i) {
-    out.push_back(take_value(cursor, element_));
-  }
   return out;
 }
 

@@ -7,8 +7,6 @@
 namespace quern {
 namespace {
 
-constexpr size_t kIndexLimit = 256u << 20;
-
 // A name that stays inside the directory of the index.
 bool plain_file_name(std::string_view name) {
   return !name.empty() && name != "." &&
@@ -105,7 +103,7 @@ Result<TensorSet> open_all(const Path& dir,
 }
 
 Result<TensorSet> open_indexed(const Path& dir, const Path& index) {
-  auto text = read_text(index, kIndexLimit);
+  auto text = read_text(index);
   if (!text) return text.failure();
   const auto shards = parse_shard_index(*text, index.string());
   if (!shards) return shards.failure();
