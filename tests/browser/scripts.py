@@ -55,7 +55,7 @@ SCRIPTS = {
     "@tool": ["I look. ", "<tool_call>", "\n{\"name\": \"get_wx\", \"argu",
               "ments\": {\"city\": \"Oslo\"}}\n", "</tool_call>"],
     "@tool#1": ["Rain", " in Oslo."],
-    "@long": [f"w{i} " for i in range(3000)],
+    "@long": [f"w{i} " for i in range(1500)],
 }
 
 TOOLS = [{"type": "function", "function": {

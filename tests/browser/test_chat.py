@@ -25,7 +25,7 @@ class Chat(PageCase):
 
     def test_tokens_per_second(self):
         figures = self.ask("@long").locator(".figures")
-        expect(figures).to_contain_text("3,000 tokens")
+        expect(figures).to_contain_text("1,500 tokens")
         expect(figures).to_contain_text(re.compile(r"\d+\.\d tokens/s"))
 
     def test_streams_until_escape(self):
@@ -40,7 +40,7 @@ class Chat(PageCase):
         expect(self.answers).to_contain_text("Stopped.")
         text = self.answers.locator(".markdown").last.inner_text()
         self.assertTrue(text.startswith("w0 w1 w2 "))
-        self.assertNotIn("w2999", text)
+        self.assertNotIn("w1499", text)
         self.wait_for(lambda counts: counts["cancelled"] == cancelled + 1)
         expect(self.ask("@again")).to_contain_text("Once more.")
 
@@ -139,7 +139,7 @@ class Chat(PageCase):
 class Reasoning(PageCase):
     SCRIPTS = {
         "@think": ["<think>", "Let me ", "**consider**. ",
-                   *(f"t{i} " for i in range(2000)), "</think>", "It is",
+                   *(f"t{i} " for i in range(1000)), "</think>", "It is",
                    " four."],
         "@again#1": ["Once", " more."],
     }
@@ -250,7 +250,7 @@ class Chats(PageCase):
         self.button("New chat").click()
         expect(self.ask("second @hello")).to_contain_text("miller.")
         self.titles.last.click()
-        expect(self.wait_for_answer()).to_contain_text("w2999")
+        expect(self.wait_for_answer()).to_contain_text("w1499")
 
     def test_a_full_storage(self):
         self.page.evaluate("""() => {

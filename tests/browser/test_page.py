@@ -161,8 +161,10 @@ class Failures(PageCase):
     def test_an_error_of_the_server(self):
         alert = self.ask("x" * 5000 + " @hello").get_by_role("alert")
         expect(alert).to_contain_text("maximum context length is 4096 tokens")
-        expect(self.ask("@again").locator("> .markdown")).to_have_text(
-            "Not now.")
+        self.button("Edit").click()
+        self.users.get_by_role("textbox").fill("@again")
+        self.button("Send", self.users).click()
+        expect(self.wait_for_answer()).to_contain_text("Not now.")
 
     def test_busy(self):
         self.answer_with(429, {"error": {"message": "The queue is full.",
