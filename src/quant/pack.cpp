@@ -47,15 +47,17 @@ void put_codes(const uint8_t* q, int k, int bits, int row, uint8_t* out) {
   }
 }
 
-Result<Weight> shape_of(const TensorView& t, const qmm::Format& format,
+// A weight [n, k] whose tiles are yet to be filled; `t` is for the reason.
+Result<Weight> unfilled(const TensorView& t, const qmm::Format& format,
                         int64_t n, int64_t k) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 16;
-  if (n < 1 || k < 1 || n > kMost || k > kMost) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (n < 1 || k < 1 || n > kMost - kTileRows || k > kMost - kUnit ||
+      format.tile_bytes(int(k)) > size_t(kMost)) {
     return failure("{}: a weight of {} x {} is out of range", t.name, n, k);
   }
-  const size_t bytes = format.bytes(int(n), int(k));
   // Two-dimensional, so that no dimension passes 2^31 - 1.
   const size_t tile = format.tile_bytes(int(k));
+  const size_t bytes = format.bytes(int(n), int(k));
   mx::array tiles(allocate(bytes),
                   {mx::ShapeElem(bytes / tile), mx::ShapeElem(tile)},
                   mx::uint8);
@@ -124,7 +126,7 @@ Result<Weight> pack_weight(const TensorView& t) {
     return failure("{}: a weight of type {} is not supported", t.name,
                    info.name);
   }
-  auto w = shape_of(t, format_of(t.type), t.shape[0], t.shape[1]);
+  auto w = unfilled(t, format_of(t.type), t.shape[0], t.shape[1]);
   if (!w) return w;
   const int k = w->k;
   const size_t row_bytes = size_t(k) / info.block * info.bytes;
@@ -167,11 +169,12 @@ Result<Weight> pack_affine(const TensorView& codes, const TensorView& scales,
       scales.shape[0] != codes.shape[0]) {
     return bad_shape();
   }
-  const int64_t words = codes.shape[1];
-  const int64_t k = scales.shape[1] * group;
-  if (words > std::numeric_limits<int32_t>::max() || words * 32 != k * bits) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t words = codes.shape[1], groups = scales.shape[1];
+  if (words > kMost || groups > kMost || words * 32 != groups * group * bits) {
     return bad_shape();
   }
+  const int64_t k = groups * group;
   qmm::Format format{bits, qmm::Scales::pair, group, 0, qmm::Number::f32};
   switch (scales.type) {
     case TensorType::F32: break;
@@ -185,18 +188,17 @@ Result<Weight> pack_affine(const TensorView& codes, const TensorView& scales,
     return failure("{}: expected the type of the scales, got {}", biases.name,
                    type_info(biases.type).name);
   }
-  auto w = shape_of(codes, format, codes.shape[0], k);
+  auto w = unfilled(codes, format, codes.shape[0], k);
   if (!w) return w;
   const int size = qmm::number_bytes(format.number);
   const size_t line = size_t(kTileRows) * size;
-  const int groups = int(k / group);
   fill_tiles(*w, [&](int row, int n, uint8_t* tile) {
     thread_local std::vector<uint8_t> q;
     q.resize(k);
     unpack_stream(data_of(codes) + size_t(n) * words * 4, int(k), bits,
                   q.data());
     put_codes(q.data(), int(k), bits, row, tile + format.scale_bytes(int(k)));
-    for (int g = 0; g < groups; g++) {
+    for (int64_t g = 0; g < groups; g++) {
       const size_t from = (size_t(n) * groups + g) * size;
       uint8_t* at = tile + g * 2 * line + size_t(row) * size;
       std::memcpy(at, data_of(scales) + from, size);
