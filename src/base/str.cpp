@@ -2,33 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 namespace quern {
 namespace {
 
-// The length of the well-formed UTF-8 character at the front, 0 if it is not
-// one (Unicode 15, table 3-7).
-size_t character_length(std::string_view s) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  const auto between = [&](size_t i, int low, int high) {
-    return i < s.size() && at(i) >= low && at(i) <= high;
-  };
-  const int lead = at(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return between(1, 0x80, 0xBF) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const int low = lead == 0xE0 ? 0xA0 : 0x80;
-    const int high = lead == 0xED ? 0x9F : 0xBF;
-    return between(1, low, high) && between(2, 0x80, 0xBF) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const int low = lead == 0xF0 ? 0x90 : 0x80;
-    const int high = lead == 0xF4 ? 0x8F : 0xBF;
-    return between(1, low, high) && between(2, 0x80, 0xBF) &&
-                   between(3, 0x80, 0xBF)
-               ? 4
-               : 0;
-  }
-  return 0;
+struct Lead {
+  size_t length;      // bytes of the character; 0 if no character begins so
+  uint8_t low, high;  // the range of the second byte
+};
+
+Lead lead_of(uint8_t byte) {
+  if (byte < 0x80) return {1, 0, 0};
+  if (byte < 0xC2) return {0, 0, 0};
+  if (byte < 0xE0) return {2, 0x80, 0xBF};
+  if (byte == 0xE0) return {3, 0xA0, 0xBF};
+  if (byte == 0xED) return {3, 0x80, 0x9F};
+  if (byte < 0xF0) return {3, 0x80, 0xBF};
+  if (byte == 0xF0) return {4, 0x90, 0xBF};
+  if (byte < 0xF4) return {4, 0x80, 0xBF};
+  if (byte == 0xF4) return {4, 0x80, 0x8F};
+  return {0, 0, 0};
 }
 
 std::string escaped(std::string_view bytes, size_t limit) {
@@ -38,14 +32,14 @@ std::string escaped(std::string_view bytes, size_t limit) {
       out += "...";
       break;
     }
-    const size_t length = character_length(bytes.substr(i));
+    const Utf8Front front = utf8_front(bytes.substr(i));
     const auto byte = static_cast<unsigned char>(bytes[i]);
-    if (length == 0 || byte < 0x20 || byte == 0x7F) {
+    if (!front.is_character() || byte < 0x20 || byte == 0x7F) {
       out += fmt::format("\\x{:02X}", byte);
       ++i;
     } else {
-      out += bytes.substr(i, length);
-      i += length;
+      out += bytes.substr(i, front.length);
+      i += front.length;
     }
   }
   return out;
@@ -53,11 +47,24 @@ std::string escaped(std::string_view bytes, size_t limit) {
 
 }  // namespace
 
+Utf8Front utf8_front(std::string_view bytes) {
+  const Lead lead = lead_of(bytes[0]);
+  size_t fits = 1;
+  while (fits < bytes.size() && fits < lead.length) {
+    const uint8_t byte = bytes[fits];
+    const uint8_t low = fits == 1 ? lead.low : 0x80;
+    const uint8_t high = fits == 1 ? lead.high : 0xBF;
+    if (byte < low || byte > high) break;
+    ++fits;
+  }
+  return {lead.length, fits};
+}
+
 bool valid_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
-    const size_t length = character_length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
+    const Utf8Front front = utf8_front(bytes);
+    if (!front.is_character()) return false;
+    bytes.remove_prefix(front.length);
   }
   return true;
 }

@@ -1,10 +1,20 @@
 // Text helpers for bytes that come from outside.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace quern {
+
+// What the bytes begin with, read as UTF-8 (Unicode 15, table 3-7).
+struct Utf8Front {
+  size_t length;  // of the character that the first byte begins; 0 if none
+  size_t fits;  // the bytes at the front that can be of it, at least the first
+
+  bool is_character() const { return fits == length; }
+};
+Utf8Front utf8_front(std::string_view bytes);  // not empty
 
 // Whether the bytes are well-formed UTF-8 (no surrogates, no long forms).
 bool valid_utf8(std::string_view bytes);

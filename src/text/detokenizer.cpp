@@ -1,42 +1,11 @@
 #include "text/detokenizer.h"
 
+#include "base/str.h"
+
 namespace quern {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-struct Lead {
-  int length;         // bytes of the character; 0 if no character begins so
-  uint8_t low, high;  // the range of the second byte
-};
-
-// Unicode table 3-7, well-formed UTF-8 byte sequences.
-Lead lead_of(uint8_t byte) {
-  if (byte < 0x80) return {1, 0, 0};
-  if (byte < 0xC2) return {0, 0, 0};
-  if (byte < 0xE0) return {2, 0x80, 0xBF};
-  if (byte == 0xE0) return {3, 0xA0, 0xBF};
-  if (byte == 0xED) return {3, 0x80, 0x9F};
-  if (byte < 0xF0) return {3, 0x80, 0xBF};
-  if (byte == 0xF0) return {4, 0x90, 0xBF};
-  if (byte < 0xF4) return {4, 0x80, 0xBF};
-  if (byte == 0xF4) return {4, 0x80, 0x8F};
-  return {0, 0, 0};
-}
-
-// How many bytes at the start of `bytes` belong to one character; fewer than
-// lead.length if the next byte does not fit or is not there yet.
-size_t well_formed(std::string_view bytes, const Lead& lead) {
-  size_t n = 1;
-  while (n < bytes.size() && n < static_cast<size_t>(lead.length)) {
-    const uint8_t byte = bytes[n];
-    const uint8_t low = n == 1 ? lead.low : 0x80;
-    const uint8_t high = n == 1 ? lead.high : 0xBF;
-    if (byte < low || byte > high) break;
-    ++n;
-  }
-  return n;
-}
 
 }  // namespace
 
@@ -49,17 +18,16 @@ std::string Utf8Stream::push(std::string_view bytes) {
   }
   std::string out;
   while (!bytes.empty()) {
-    const Lead lead = lead_of(bytes[0]);
-    const size_t size = well_formed(bytes, lead);
-    if (size == static_cast<size_t>(lead.length)) {
-      out += bytes.substr(0, size);
-    } else if (lead.length > 0 && size == bytes.size()) {
+    const Utf8Front front = utf8_front(bytes);
+    if (front.is_character()) {
+      out += bytes.substr(0, front.length);
+    } else if (front.length > 0 && front.fits == bytes.size()) {
       tail_ = bytes;
       break;
     } else {
       out += kReplacement;
     }
-    bytes.remove_prefix(size);
+    bytes.remove_prefix(front.fits);
   }
   return out;
 }
