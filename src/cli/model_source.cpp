@@ -21,7 +21,11 @@ std::unique_ptr<TextModel> ModelSource::load_model() const {
 
 Tokenizer ModelSource::load_tokenizer() const {
   if (!gguf_) return Tokenizer::from_directory(path_).or_throw();
-  return Tokenizer::from_gguf(gguf_vocabulary(*gguf_).or_throw()).or_throw();
+  const auto vocabulary = gguf_vocabulary(*gguf_);
+  if (!vocabulary) fail("{}: {}", path_.string(), vocabulary.reason());
+  auto tokenizer = Tokenizer::from_gguf(*vocabulary);
+  if (!tokenizer) fail("{}: {}", path_.string(), tokenizer.reason());
+  return std::move(tokenizer).value();
 }
 
 void add_model(CLI::App& app, std::optional<std::string>& model) {

@@ -116,8 +116,7 @@ Action add_perplexity(CLI::App& app) {
   auto options = std::make_shared<PerplexityOptions>();
   add_run_options(app, options->run);
   add_text(app, "--file", options->file,
-           "The text (- is stdin), tokenised with the tokens that the "
-           "tokenizer puts "
+           "The text (- is stdin), with the tokens that the tokenizer puts "
            "around it (bos)")
       ->required();
   add_number(app, "--tokens", options->tokens, 2, kMost,

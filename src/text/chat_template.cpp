@@ -38,7 +38,11 @@ Result<ChatTemplates> ChatTemplates::from_directory(const Path& directory) {
   if (std::filesystem::exists(jinja)) {
     auto source = read_text(jinja);
     if (!source) return source.failure();
-    return from_source(std::move(*source));
+    auto templates = from_source(std::move(*source));
+    if (!templates) {
+      return failure("{}: {}", jinja.string(), templates.reason());
+    }
+    return templates;
   }
   ChatTemplates templates;
   for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {

@@ -31,8 +31,9 @@ Status read(const Gguf& file, std::string_view name, std::string_view expected,
 Status read_id(const Gguf& file, std::string_view name,
                std::optional<int32_t>& out) {
   std::optional<uint64_t> id;
-  if (auto read_it = read(file, name, "a token id", &Gguf::uint, id); !read_it)
-    return read_it;
+  if (auto status = read(file, name, "a token id", &Gguf::uint, id); !status) {
+    return status;
+  }
   if (!id) return {};
   if (*id > std::numeric_limits<int32_t>::max())
     return wrong_type(name, "a token id");
