@@ -7,6 +7,15 @@ namespace {
 
 constexpr int kMost = 1 << 24;
 
+// Of one token in one layer: what norms, projections and attention give, in
+// f32; q and k plain and rotated, gate, up and their product.
+size_t layer_bytes(const DecoderConfig& c) {
+  const size_t queries = size_t(c.heads) * c.head_dim;
+  const size_t keys = size_t(c.kv_heads) * c.head_dim;
+  return sizeof(float) * (6 * size_t(c.hidden) + 3 * queries + 3 * keys +
+                          3 * size_t(c.intermediate));
+}
+
 }  // namespace
 
 DecoderConfig::DecoderConfig(const Config& config, const Weights& weights) {
@@ -30,20 +39,12 @@ DecoderConfig::DecoderConfig(const Config& config, const Weights& weights) {
   if (head_dim < 2 || head_dim % 2) {
     config.refuse(fmt::format("head_dim must be even, got {}", head_dim));
   }
-  rope_theta = 10000;
-  if (auto theta = config.real_if("rope_theta")) {
-    rope_theta = *theta;
-  } else if (const Json* rope = config.find("rope_parameters");
-             rope && rope->is_object() && rope->contains("rope_theta") &&
-             (*rope)["rope_theta"].is_number()) {
-    rope_theta = (*rope)["rope_theta"].get<float>();
-  }
+  rope_theta = config.real_if("rope_theta").value_or(10000);
   tied = config.flag("tie_word_embeddings", !weights.has("lm_head"));
 }
 
-std::vector<int> layer_windows(
-    const Config& config, int layers, int window,
-    const std::function<int(int layer, int window)>& otherwise) {
+std::vector<int> layer_windows(const Config& config, int layers, int window,
+                               const std::function<bool(int layer)>& slides) {
   std::vector<int> windows;
   const Json* types = config.find("layer_types");
   if (types && (!types->is_array() || int(types->size()) != layers)) {
@@ -51,7 +52,7 @@ std::vector<int> layer_windows(
   }
   for (int i = 0; i < layers; i++) {
     if (!types) {
-      windows.push_back(otherwise(i, window));
+      windows.push_back(slides(i) ? window : 0);
     } else if ((*types)[i] == "sliding_attention" && window > 0) {
       windows.push_back(window);
     } else if ((*types)[i] == "full_attention") {
@@ -66,16 +67,35 @@ std::vector<int> layer_windows(
   return windows;
 }
 
+std::vector<int> qwen_windows(const Config& config, int layers) {
+  int window = 0, full_layers = layers;
+  if (config.flag("use_sliding_window", false)) {
+    window = config.integer_if("sliding_window", 0, kMostWindow).value_or(0);
+    full_layers =
+        config.integer_if("max_window_layers", 0, 4096).value_or(layers);
+  }
+  return layer_windows(config, layers, window,
+                       [&](int layer) { return layer >= full_layers; });
+}
+
 const Json* rope_scaling(const Config& config) {
   if (const Json* scaling = config.find("rope_scaling")) return scaling;
   return config.find("rope_parameters");
 }
 
-Decoder::Decoder(const Config& config, Weights& weights, const Traits& traits)
-    : Decoder(config, weights, traits, DecoderConfig(config, weights)) {}
+ModelFacts facts_of(const Config& config, const DecoderConfig& c,
+                    const Weights& weights, const Vocabulary& vocabulary) {
+  return {.type = config.text("model_type"),
+          .vocabulary = c.vocabulary,
+          .layers = c.layers,
+          .context = c.context,
+          .weight_bytes = weights.bytes(),
+          .step_bytes = weights.bytes() - vocabulary.looked_up_bytes(),
+          .layer_bytes = layer_bytes(c)};
+}
 
-Decoder::Decoder(const Config& config, Weights& weights, const Traits& traits,
-                 const DecoderConfig& c)
+Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
+                 const Traits& traits)
     : rope_(config, c.rope_theta, c.head_dim, rope_scaling(config),
             weights.vector_if("rope_freqs.weight", c.head_dim / 2)),
       vocabulary_(weights, c.vocabulary, c.hidden, c.tied),
@@ -88,7 +108,7 @@ Decoder::Decoder(const Config& config, Weights& weights, const Traits& traits,
         .kv_heads = c.kv_heads,
         .head_dim = c.head_dim,
         .scale = 1 / std::sqrt(float(c.head_dim)),
-        .window = traits.windows.empty() ? 0 : traits.windows[i],
+        .window = traits.windows[i],
         .interleaved_rope = config.flag("rope_interleaved", false),
         .head_norms = traits.head_norms,
         .eps = c.eps};
@@ -99,12 +119,7 @@ Decoder::Decoder(const Config& config, Weights& weights, const Traits& traits,
          GatedMlp(weights, path + ".mlp", c.hidden, c.intermediate,
                   Gate::silu)});
   }
-  facts_ = {.type = config.text("model_type"),
-            .vocabulary = c.vocabulary,
-            .layers = c.layers,
-            .context = c.context,
-            .weight_bytes = weights.bytes(),
-            .step_bytes = weights.bytes() - vocabulary_.looked_up_bytes()};
+  facts_ = facts_of(config, c, weights, vocabulary_);
 }
 
 mx::array Decoder::hidden(const mx::array& tokens, const Step& step) const {
@@ -122,11 +137,7 @@ mx::array Decoder::logits(const mx::array& hidden, Precision precision) const {
 }
 
 Row Decoder::make_row(qmm::Number number) const {
-  std::vector<std::unique_ptr<LayerState>> layers;
-  for (const Block& block : blocks_) {
-    layers.push_back(block.attention.make_state(number));
-  }
-  return Row(std::move(layers));
+  return empty_row(blocks_, number);
 }
 
 }  // namespace quern

@@ -1,5 +1,5 @@
-// What the families' configurations share, and the plain pre-norm decoder that
-// llama, qwen2 and qwen3 are.
+// What the families share, and the plain pre-norm decoder that llama, qwen2
+// and qwen3 are.
 #pragma once
 
 #include <functional>
@@ -20,32 +20,47 @@ struct DecoderConfig {
   DecoderConfig(const Config& config, const Weights& weights);
 };
 
-// Each layer's sliding window (0 = full attention): from "layer_types", else
-// `otherwise(layer, window)`.
-std::vector<int> layer_windows(
-    const Config& config, int layers, int window,
-    const std::function<int(int layer, int window)>& otherwise);
+// Each layer's sliding window, 0 = full attention: `window` where
+// "layer_types" says that it slides, without them where `slides` does.
+std::vector<int> layer_windows(const Config& config, int layers, int window,
+                               const std::function<bool(int layer)>& slides);
+
+// The windows of qwen2 and qwen3: layers from max_window_layers on slide, if
+// use_sliding_window is set.
+std::vector<int> qwen_windows(const Config& config, int layers);
 
 // rope_scaling, or rope_parameters where it is kept there; null without one.
 const Json* rope_scaling(const Config& config);
+
+// What the program wants to know of a model, once it has all its weights.
+ModelFacts facts_of(const Config& config, const DecoderConfig& c,
+                    const Weights& weights, const Vocabulary& vocabulary);
+
+// An empty row of a model whose blocks have an `attention`.
+template <class Block>
+Row empty_row(const std::vector<Block>& blocks, qmm::Number number) {
+  std::vector<std::unique_ptr<LayerState>> layers;
+  for (const Block& block : blocks) {
+    layers.push_back(block.attention.make_state(number));
+  }
+  return Row(std::move(layers));
+}
 
 // h = x + attention(norm(x)); y = h + mlp(norm(h))
 class Decoder final : public TextModel {
  public:
   struct Traits {
+    std::vector<int> windows;  // of each layer, see layer_windows
     bool head_norms = false;   // norms of q and k heads
-    std::vector<int> windows;  // of each layer
   };
-  Decoder(const Config& config, Weights& weights, const Traits& traits);
+  Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
+          const Traits& traits);
 
   mx::array hidden(const mx::array& tokens, const Step& step) const override;
   mx::array logits(const mx::array& hidden, Precision precision) const override;
   Row make_row(qmm::Number number) const override;
 
  private:
-  Decoder(const Config& config, Weights& weights, const Traits& traits,
-          const DecoderConfig& c);
-
   struct Block {
     Norm input_norm, post_norm;
     Attention attention;

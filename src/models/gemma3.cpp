@@ -13,26 +13,39 @@ namespace {
 
 using mx::array;
 
+// rope_parameters' entry for a kind of layer, as transformers 5 writes it; else
+// null.
+const Json* layer_rope(const Config& config, const char* kind) {
+  const Json* ropes = config.find("rope_parameters");
+  if (!ropes || !ropes->is_object()) return nullptr;
+  const auto own = ropes->find(kind);
+  return own == ropes->end() ? nullptr : &*own;
+}
+
 struct Gemma3Config {
   DecoderConfig base;
-  int window;
-  std::vector<int> windows;
+  std::vector<int> windows;  // of each layer
   float local_theta, query_scale, soft_cap, final_soft_cap, norm_offset,
       embed_scale;
+  const Json *global_rope, *local_rope;  // scaling, or null
 
   Gemma3Config(const Config& config, const Weights& weights)
       : base(config, weights) {
-    window = config.integer_if("sliding_window", 1, kMostWindow).value_or(512);
+    const int window =
+        config.integer_if("sliding_window", 1, kMostWindow).value_or(512);
     int pattern = 6;
     for (const char* key :
          {"_sliding_window_pattern", "sliding_window_pattern"}) {
       if (auto value = config.integer_if(key, 1, 4096)) pattern = *value;
     }
-    windows = layer_windows(config, base.layers, window, [&](int i, int w) {
-      return (i + 1) % pattern == 0 ? 0 : w;
+    windows = layer_windows(config, base.layers, window, [&](int layer) {
+      return (layer + 1) % pattern != 0;
     });
-    if (!config.find("rope_theta")) base.rope_theta = 1e6f;
+    base.rope_theta = config.real_if("rope_theta").value_or(1e6f);
     local_theta = config.real_if("rope_local_base_freq").value_or(1e4f);
+    global_rope = layer_rope(config, "full_attention");
+    if (!global_rope) global_rope = rope_scaling(config);
+    local_rope = layer_rope(config, "sliding_attention");
     query_scale =
         config.real_if("query_pre_attn_scalar").value_or(float(base.head_dim));
     if (!(query_scale > 0)) {
@@ -80,11 +93,7 @@ class Gemma3 final : public TextModel {
   }
 
   Row make_row(qmm::Number number) const override {
-    std::vector<std::unique_ptr<LayerState>> layers;
-    for (const Block& block : blocks_) {
-      layers.push_back(block.attention.make_state(number));
-    }
-    return Row(std::move(layers));
+    return empty_row(blocks_, number);
   }
 
  private:
@@ -96,9 +105,8 @@ class Gemma3 final : public TextModel {
 
   Gemma3(const Config& config, Weights& weights, const Gemma3Config& g)
       : final_soft_cap_(g.final_soft_cap),
-        global_rope_(config, g.base.rope_theta, g.base.head_dim,
-                     config.find("rope_scaling")),
-        local_rope_(config, g.local_theta, g.base.head_dim, nullptr),
+        global_rope_(config, g.base.rope_theta, g.base.head_dim, g.global_rope),
+        local_rope_(config, g.local_theta, g.base.head_dim, g.local_rope),
         vocabulary_(weights, g.base.vocabulary, g.base.hidden,
                     !weights.has("lm_head"), g.embed_scale),
         norm_(weights, "model.norm", g.base.hidden, g.base.eps, g.norm_offset) {
@@ -126,12 +134,7 @@ class Gemma3 final : public TextModel {
                          GatedMlp(weights, path + ".mlp", c.hidden,
                                   c.intermediate, Gate::gelu_tanh)});
     }
-    facts_ = {.type = config.text("model_type"),
-              .vocabulary = c.vocabulary,
-              .layers = c.layers,
-              .context = c.context,
-              .weight_bytes = weights.bytes(),
-              .step_bytes = weights.bytes() - vocabulary_.looked_up_bytes()};
+    facts_ = facts_of(config, c, weights, vocabulary_);
   }
 
   float final_soft_cap_;

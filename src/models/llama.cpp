@@ -5,17 +5,16 @@
 namespace quern {
 
 std::unique_ptr<TextModel> make_llama(const Config& config, Weights& weights) {
-  const int layers = config.integer("num_hidden_layers", 1, 4096);
+  const DecoderConfig c(config, weights);
   const int window =
       config.integer_if("sliding_window", 0, kMostWindow).value_or(0);
   // Mistral's first releases slide in every layer; Llama's only where
   // layer_types says so.
-  const bool mistral = config.text_if("model_type") == "mistral";
+  const bool mistral = config.text("model_type") == "mistral";
   return std::make_unique<Decoder>(
-      config, weights,
-      Decoder::Traits{.windows = layer_windows(
-                          config, layers, window,
-                          [&](int, int w) { return mistral ? w : 0; })});
+      config, c, weights,
+      Decoder::Traits{.windows = layer_windows(config, c.layers, window,
+                                               [&](int) { return mistral; })});
 }
 
 }  // namespace quern

@@ -5,8 +5,11 @@
 namespace quern {
 
 std::unique_ptr<TextModel> make_qwen3(const Config& config, Weights& weights) {
-  return std::make_unique<Decoder>(config, weights,
-                                   Decoder::Traits{.head_norms = true});
+  const DecoderConfig c(config, weights);
+  return std::make_unique<Decoder>(
+      config, c, weights,
+      Decoder::Traits{.windows = qwen_windows(config, c.layers),
+                      .head_norms = true});
 }
 
 }  // namespace quern

@@ -19,18 +19,6 @@ constexpr Family kFamilies[] = {
     {"qwen2", make_qwen2},   {"qwen3", make_qwen3},
 };
 
-// Some multimodal checkpoints keep the language model under a prefix.
-TensorSet without_prefix(TensorSet tensors) {
-  constexpr std::string_view kPrefix = "language_model.";
-  TensorSet renamed;
-  for (auto& [name, tensor] : tensors) {
-    std::string key = name;
-    if (key.starts_with(kPrefix)) key.erase(0, kPrefix.size());
-    renamed.emplace(std::move(key), std::move(tensor));
-  }
-  return renamed;
-}
-
 const Family* find_family(std::string_view type) {
   for (const Family& family : kFamilies) {
     if (family.type == type) return &family;
@@ -100,8 +88,7 @@ Result<std::unique_ptr<TextModel>> load_model(const Path& path) {
   }
   auto tensors = open_safetensors_dir(path);
   if (!tensors) return tensors.failure();
-  return make_model(std::move(json).value(),
-                    without_prefix(std::move(tensors).value()),
+  return make_model(std::move(json).value(), std::move(tensors).value(),
                     config_path.string());
 }
 

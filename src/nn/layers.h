@@ -40,7 +40,7 @@ struct Linear {
                        std::optional<mx::array> residual = {}) const;
 };
 
-// Several linears of one input, in one pass.
+// Several linears of one input [T, K] in one pass: [T, N] of each.
 std::vector<mx::array> together(const mx::array& x,
                                 std::initializer_list<const Linear*> linears,
                                 Precision precision);
@@ -51,6 +51,7 @@ struct Norm {
 
   Norm(Weights& weights, const std::string& name, int size, float eps,
        float offset = 0);
+  // x [T, D] -> [T, D], plus `residual` [T, D].
   mx::array operator()(const mx::array& x,
                        const std::optional<mx::array>& residual = {}) const;
 };
@@ -90,7 +91,7 @@ class Attention {
   std::optional<Norm> q_norm_, k_norm_;
 };
 
-// down(act(gate(x)) * up(x))
+// down(act(gate(x)) * up(x)): x [T, hidden] -> [T, hidden], plus `residual`.
 class GatedMlp {
  public:
   GatedMlp(Weights& weights, const std::string& path, int hidden,
@@ -111,8 +112,8 @@ class Vocabulary {
              float scale = 1);
 
   mx::array embed(const mx::array& tokens) const;  // int32 [T] -> [T, hidden]
+  // [T, hidden] -> [T, vocabulary]
   mx::array logits(const mx::array& hidden, Precision precision) const;
-  int size() const { return embedding_.n; }
   // Bytes of the embedding matrix if a step only looks rows up in it, else 0.
   size_t looked_up_bytes() const;
 

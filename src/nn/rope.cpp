@@ -90,39 +90,51 @@ double scale_yarn(const Config& config, const Json& s, double theta,
          yarn_mscale(factor, number(config, s, "mscale_all_dim", 0));
 }
 
+// The type of the scaling object; "default" if it names none.
+std::string type_of(const Json& scaling) {
+  for (const char* key : {"type", "rope_type"}) {
+    const auto it = scaling.find(key);
+    if (it != scaling.end() && it->is_string()) return it->get<std::string>();
+  }
+  return "default";
+}
+
+// Scales the frequencies as the object asks for. Returns the factor of cosine
+// and sine.
+double scale(const Config& config, const Json& scaling, double theta,
+             Freqs& freqs) {
+  const std::string type = type_of(scaling);
+  if (type == "yarn") return scale_yarn(config, scaling, theta, freqs);
+  if (type == "llama3") {
+    scale_llama3(config, scaling, freqs);
+  } else if (type == "linear") {
+    const double factor = positive(config, scaling, "factor");
+    for (double& f : freqs) f /= factor;
+  } else if (type != "default") {
+    config.refuse(fmt::format(
+        "rope type {} is not supported (default, linear, llama3, yarn)",
+        in_quotes(type)));
+  }
+  return 1;
+}
+
 }  // namespace
 
-Rope::Rope(const Config& config, float theta, int rotary_dims,
+Rope::Rope(const Config& config, float default_theta, int rotary_dims,
            const Json* scaling, std::optional<mx::array> divisors)
     : inv_freq_(0.f) {
-  if (!(theta > 1)) config.refuse("rope_theta must be above 1");
-  Freqs freqs;
-  for (int i = 0; i < rotary_dims; i += 2) {
-    freqs.push_back(std::pow(double(theta), -double(i) / rotary_dims));
-  }
   if (scaling && !scaling->is_object()) {
     config.refuse("rope_scaling must be an object");
   }
-  if (scaling) {
-    std::string type = "default";
-    for (const char* key : {"rope_type", "type"}) {
-      const auto it = scaling->find(key);
-      if (it != scaling->end() && it->is_string())
-        type = it->get<std::string>();
-    }
-    if (type == "linear") {
-      const double factor = positive(config, *scaling, "factor");
-      for (double& f : freqs) f /= factor;
-    } else if (type == "llama3") {
-      scale_llama3(config, *scaling, freqs);
-    } else if (type == "yarn") {
-      factor_ = float(scale_yarn(config, *scaling, theta, freqs));
-    } else if (type != "default") {
-      config.refuse(fmt::format(
-          "rope type {} is not supported (default, linear, llama3, yarn)",
-          in_quotes(type)));
-    }
+  const double theta =
+      scaling ? number(config, *scaling, "rope_theta", default_theta)
+              : default_theta;
+  if (!(theta > 1)) config.refuse("rope_theta must be above 1");
+  Freqs freqs;
+  for (int i = 0; i < rotary_dims; i += 2) {
+    freqs.push_back(std::pow(theta, -double(i) / rotary_dims));
   }
+  if (scaling) factor_ = float(scale(config, *scaling, theta, freqs));
   std::vector<float> rounded(freqs.begin(), freqs.end());
   inv_freq_ = mx::array(rounded.data(), {int(rounded.size())}, mx::float32);
   if (divisors) {

@@ -1,7 +1,6 @@
 // The rotary embedding a configuration asks for.
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "nn/config.h"
@@ -12,8 +11,8 @@ namespace quern {
 class Rope {
  public:
   // Types default, linear, llama3, yarn; another one throws Error by name.
-  // `scaling` is the rope_scaling object or null. `divisors` (GGUF's
-  // rope_freqs) divide the frequencies.
+  // `scaling` is the rope_scaling object or null; a rope_theta in it takes the
+  // place of `theta`. `divisors` (GGUF's rope_freqs) divide the frequencies.
   Rope(const Config& config, float theta, int rotary_dims, const Json* scaling,
        std::optional<mx::array> divisors = {});
 

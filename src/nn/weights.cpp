@@ -7,6 +7,20 @@
 namespace quern {
 namespace {
 
+// Some multimodal checkpoints keep the language model under this: its tensors
+// and the modules that the quantisation names.
+constexpr std::string_view kPrefix = "language_model.";
+
+TensorSet without_prefix(TensorSet tensors) {
+  TensorSet renamed;
+  for (auto& [name, tensor] : tensors) {
+    std::string key = name;
+    if (key.starts_with(kPrefix)) key.erase(0, kPrefix.size());
+    renamed.emplace(std::move(key), std::move(tensor));
+  }
+  return renamed;
+}
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
@@ -14,7 +28,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }  // namespace
 
 Weights::Weights(TensorSet tensors, const Config& config)
-    : tensors_(std::move(tensors)), where_(config.where()) {
+    : tensors_(without_prefix(std::move(tensors))), where_(config.where()) {
   for (const char* key : {"quantization_config", "quantization"}) {
     const Json* value = config.find(key);
     if (value && value->is_object()) quantization_ = *value;
@@ -79,7 +93,10 @@ Weights::Code Weights::code_of(const std::string& path) const {
   }
   auto bits = number(quantization_, "bits");
   auto group = number(quantization_, "group_size");
-  const auto own = quantization_.find(path);
+  auto own = quantization_.find(path);
+  if (own == quantization_.end()) {
+    own = quantization_.find(std::string(kPrefix) + path);
+  }
   if (own != quantization_.end() && own->is_object()) {
     if (auto value = number(*own, "bits")) bits = value;
     if (auto value = number(*own, "group_size")) group = value;

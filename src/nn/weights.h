@@ -11,20 +11,21 @@
 
 namespace quern {
 
-// Takes tensors out of a file set, each one once. Throws Error that names the
-// tensor where one is missing or of another shape.
+// Throws Error that names the tensor where one is missing or of another shape.
 class Weights {
  public:
   // `config` tells how MLX-quantised tensors are coded: its "quantization" (or
   // "quantization_config") with group_size, bits and overrides by module path.
+  // Names may begin with "language_model."; here they do not.
   Weights(TensorSet tensors, const Config& config);
 
   // The weight [n, k] of module `path` ("model.layers.0.mlp.up_proj").
   Weight matrix(const std::string& path, int n, int k);
-  // The same without the .weight being required.
+  // Whether module `path` has a weight.
   bool has(const std::string& path) const;
-  // Tensor `name` of `size` numbers as f32.
+  // Tensor `name` of `size` numbers as f32 [size].
   mx::array vector(const std::string& name, int size);
+  // The same, or nothing where the files have no such tensor.
   std::optional<mx::array> vector_if(const std::string& name, int size);
 
   // A tensor of a layer that nothing asked for, or an empty name. Then the
