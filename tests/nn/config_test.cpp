@@ -2,21 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error_of.h"
+
 namespace quern {
 namespace {
 
+using test::error_of;
+
 Config config(const char* text) {
   return Config(parse_json(text, "c.json").or_throw(), "c.json");
-}
-
-template <class Read>
-std::string reason(Read read) {
-  try {
-    read();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Config, ReadsFieldsOfTheirTypes) {
@@ -43,20 +37,20 @@ TEST(Config, TextConfigComesFirst) {
 
 TEST(Config, RefusalsNameSourceFieldAndRange) {
   const Config c = config(R"({"a": 11, "b": 1.5, "c": "x", "d": 1})");
-  EXPECT_EQ(reason([&] { c.integer("a", 0, 10); }),
+  EXPECT_EQ(error_of([&] { c.integer("a", 0, 10); }),
             "c.json: a must be an integer in [0, 10], got 11");
-  EXPECT_EQ(reason([&] { c.integer("b", 0, 10); }),
+  EXPECT_EQ(error_of([&] { c.integer("b", 0, 10); }),
             "c.json: b must be an integer in [0, 10], got 1.5");
-  EXPECT_EQ(reason([&] { c.integer("c", 0, 10); }),
+  EXPECT_EQ(error_of([&] { c.integer("c", 0, 10); }),
             "c.json: c must be an integer in [0, 10], got \"x\"");
-  EXPECT_EQ(reason([&] { c.integer("none", 0, 10); }),
+  EXPECT_EQ(error_of([&] { c.integer("none", 0, 10); }),
             "c.json: none is missing");
-  EXPECT_EQ(reason([&] { c.flag("d", true); }),
+  EXPECT_EQ(error_of([&] { c.flag("d", true); }),
             "c.json: d must be true or false");
-  EXPECT_EQ(reason([&] { c.text("d"); }), "c.json: d must be a string");
-  EXPECT_EQ(reason([&] { c.real("c"); }),
+  EXPECT_EQ(error_of([&] { c.text("d"); }), "c.json: d must be a string");
+  EXPECT_EQ(error_of([&] { c.real("c"); }),
             "c.json: c must be a number, got \"x\"");
-  EXPECT_EQ(reason([] { Config(Json::array(), "c.json"); }),
+  EXPECT_EQ(error_of([] { Config(Json::array(), "c.json"); }),
             "c.json: expected an object");
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/error_of.h"
 #include "base/files.h"
 
 namespace quern {
@@ -50,6 +51,12 @@ TEST(Rope, LinearDividesPositions) {
   }
 }
 
+TEST(Rope, AThetaOfTheScalingObjectHolds) {
+  const Json parameters{{"rope_type", "default"}, {"rope_theta", 5e5}};
+  EXPECT_EQ(table(Rope(config(), 1e4f, 32, &parameters), 7),
+            table(Rope(config(), 5e5f, 32, nullptr), 7));
+}
+
 TEST(Rope, DivisorsDivideFrequencies) {
   const mx::array twos = mx::full({16}, 2.f);
   const auto halved = table(Rope(config(), 1e4f, 32, nullptr, twos), 20);
@@ -60,12 +67,7 @@ TEST(Rope, DivisorsDivideFrequencies) {
 }
 
 std::string reason(const Json& scaling, float theta = 1e4f) {
-  try {
-    Rope(config(), theta, 32, &scaling);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
+  return test::error_of([&] { Rope(config(), theta, 32, &scaling); });
 }
 
 TEST(Rope, RefusesByName) {

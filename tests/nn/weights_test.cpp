@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <mlx/mlx.h>
 
+#include "base/error_of.h"
+
 namespace quern {
 namespace {
+
+using test::error_of;
 
 // Bytes that a TensorView may point at.
 std::vector<std::byte> zeros(size_t count) {
@@ -20,15 +24,6 @@ class WeightsTest : public testing::Test {
   }
   Weights weights(const char* config = "{}") {
     return Weights(set_, Config(parse_json(config, "m").or_throw(), "m"));
-  }
-  template <class Use>
-  std::string reason(Use use) {
-    try {
-      use();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
   }
 
   std::vector<std::vector<std::byte>> memory_;
@@ -64,6 +59,16 @@ TEST_F(WeightsTest, QuantisedByModulePath) {
   EXPECT_EQ(w.matrix("b", 16, 64).format.bits, 8);
 }
 
+TEST_F(WeightsTest, TheLanguageModelOfAMultimodalCheckpoint) {
+  add("language_model.b.weight", TensorType::U32, {16, 16}, 1024);
+  add("language_model.b.scales", TensorType::F16, {16, 1}, 32);
+  add("language_model.b.biases", TensorType::F16, {16, 1}, 32);
+  Weights w = weights(R"({"quantization": {"group_size": 64, "bits": 4,
+                          "language_model.b": {"bits": 8}}})");
+  EXPECT_TRUE(w.has("b"));
+  EXPECT_EQ(w.matrix("b", 16, 64).format.bits, 8);
+}
+
 TEST_F(WeightsTest, NamesALayersTensorThatNothingAskedFor) {
   add("model.layers.0.a.weight", TensorType::F32, {3, 8}, 96);
   add("model.layers.1.a.weight", TensorType::F32, {3, 8}, 96);
@@ -81,29 +86,30 @@ TEST_F(WeightsTest, RefusalsNameTheTensor) {
   add("q.weight", TensorType::U32, {16, 8}, 512);
   add("q.scales", TensorType::F16, {16, 1}, 32);
   Weights w = weights();
-  EXPECT_EQ(reason([&] { w.matrix("gone", 1, 1); }),
+  EXPECT_EQ(error_of([&] { w.matrix("gone", 1, 1); }),
             "m: tensor gone.weight is missing");
-  EXPECT_EQ(reason([&] { w.matrix("a", 3, 9); }),
+  EXPECT_EQ(error_of([&] { w.matrix("a", 3, 9); }),
             "m: a must be [3, 9], got [3, 8]");
-  EXPECT_EQ(reason([&] { w.vector("a.weight", 24); }),
+  EXPECT_EQ(error_of([&] { w.vector("a.weight", 24); }),
             "m: a.weight must be [24], got [3, 8]");
-  EXPECT_EQ(reason([&] { w.matrix("q", 16, 64); }),
+  EXPECT_EQ(error_of([&] { w.matrix("q", 16, 64); }),
             "m: q is quantised, but the configuration has no quantization");
-  EXPECT_EQ(reason([&] {
+  EXPECT_EQ(error_of([&] {
               weights(R"({"quantization": {"bits": 4}})").matrix("q", 16, 64);
             }),
             "m: quantization needs bits and group_size");
-  EXPECT_EQ(reason([&] {
+  EXPECT_EQ(error_of([&] {
               weights(R"({"quantization": {"bits": 4, "group_size": 64}})")
                   .matrix("q", 16, 64);
             }),
             "m: tensor q.biases is missing");
-  EXPECT_EQ(reason([&] {
+  EXPECT_EQ(error_of([&] {
               weights(R"({"quantization_config": {"quant_method": "awq"}})");
             }),
             "m: quantization method \"awq\" is not supported (MLX affine)");
-  EXPECT_EQ(reason([&] { weights(R"({"quantization": {"mode": "mxfp4"}})"); }),
-            "m: quantization mode \"mxfp4\" is not supported (affine)");
+  EXPECT_EQ(
+      error_of([&] { weights(R"({"quantization": {"mode": "mxfp4"}})"); }),
+      "m: quantization mode \"mxfp4\" is not supported (affine)");
 }
 
 }  // namespace

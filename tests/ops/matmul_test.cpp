@@ -26,38 +26,40 @@ void expect_row(const float* y, const float* x, const std::vector<float>& w,
   }
 }
 
-TEST_P(Matmul, ExactIsTheProductWithTheDequantisedWeight) {
+// The product of three rows in every format; seen(format, row, k) is the row
+// as the mode sees it.
+template <class Seen>
+void expect_products(Precision precision, Seen seen) {
   for (const auto& format : test::all_formats()) {
     for (int k : test::sizes_of_k(format)) {
       SCOPED_TRACE(format.name() + ", k " + std::to_string(k));
       const Weight w = test::random_weight(format, kColumns, k, k);
       const auto values = to_floats(dequantize(w));
       const auto x = test::normal_floats(3 * k, 2);
-      const auto y =
-          to_floats(matmul(to_array(x, {3, k}), w, Precision::exact));
+      const auto y = to_floats(matmul(to_array(x, {3, k}), w, precision));
       for (int m = 0; m < 3; m++) {
-        expect_row(&y[m * kColumns], &x[m * k], values, kColumns, k, 1e-6);
+        const std::vector<float> row = seen(format, &x[m * k], k);
+        expect_row(&y[m * kColumns], row.data(), values, kColumns, k, 1e-6);
       }
     }
   }
 }
 
+std::vector<float> as_it_is(const qmm::Format&, const float* row, int k) {
+  return {row, row + k};
+}
+
+std::vector<float> in_int8(const qmm::Format& format, const float* row, int k) {
+  return format.dense() ? as_it_is(format, row, k)
+                        : test::rounded_to_int8(row, k);
+}
+
+TEST_P(Matmul, ExactIsTheProductWithTheDequantisedWeight) {
+  expect_products(Precision::exact, as_it_is);
+}
+
 TEST_P(Matmul, FastIsTheProductWithInt8Activations) {
-  for (const auto& format : test::all_formats()) {
-    for (int k : test::sizes_of_k(format)) {
-      SCOPED_TRACE(format.name() + ", k " + std::to_string(k));
-      const Weight w = test::random_weight(format, kColumns, k, k);
-      const auto values = to_floats(dequantize(w));
-      const auto x = test::normal_floats(3 * k, 2);
-      const auto y = to_floats(matmul(to_array(x, {3, k}), w, Precision::fast));
-      for (int m = 0; m < 3; m++) {
-        const float* row = &x[m * k];
-        const auto seen = format.dense() ? std::vector<float>(row, row + k)
-                                         : test::rounded_to_int8(row, k);
-        expect_row(&y[m * kColumns], seen.data(), values, kColumns, k, 1e-6);
-      }
-    }
-  }
+  expect_products(Precision::fast, in_int8);
 }
 
 // The numeric contract: a row's bits are the same alone and in any company,

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error_of.h"
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
 
@@ -19,7 +19,7 @@ namespace mx = mlx::core;
 
 inline std::vector<Isa> available_isas() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::portable, Isa::neon, Isa::avx2, Isa::avx512}) {
+  for (Isa isa : kIsas) {
     if (isa_available(isa)) isas.push_back(isa);
   }
   return isas;
@@ -32,15 +32,13 @@ class OnEachIsa : public testing::TestWithParam<Isa> {
   void TearDown() override { set_threads(0); }
 };
 
-inline std::string isa_name(const testing::TestParamInfo<Isa>& info) {
-  static constexpr const char* kNames[] = {"portable", "neon", "avx2",
-                                           "avx512"};
-  return kNames[int(info.param)];
+inline std::string name_of(const testing::TestParamInfo<Isa>& info) {
+  return isa_name(info.param);
 }
 
 #define QUERN_ON_EACH_ISA(Fixture) \
   INSTANTIATE_TEST_SUITE_P(        \
-      Isa, Fixture, testing::ValuesIn(test::available_isas()), test::isa_name)
+      Isa, Fixture, testing::ValuesIn(test::available_isas()), test::name_of)
 
 inline std::vector<float> normal_floats(size_t count, int seed,
                                         float scale = 1) {
@@ -68,17 +66,6 @@ inline bool same_bits(const float* a, const float* b, size_t count) {
 inline bool same_bits(const std::vector<float>& a,
                       const std::vector<float>& b) {
   return a.size() == b.size() && same_bits(a.data(), b.data(), a.size());
-}
-
-// The what() of the Error that `call` throws; empty if it throws none.
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace quern::test
