@@ -93,6 +93,9 @@ class Server:
     def stop(self):
         """Ends it as a user would, and checks how it ended."""
         self.process.send_signal(signal.SIGTERM)
+        self.check_end()
+
+    def check_end(self):
         try:
             code = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -112,7 +115,11 @@ class Server:
         if self.unix:
             sock = socket.socket(socket.AF_UNIX)
             sock.settimeout(PATIENCE_S)
-            sock.connect(self.unix)
+            try:
+                sock.connect(self.unix)
+            except OSError:
+                sock.close()
+                raise
             return sock
         return socket.create_connection((self.host, self.port), PATIENCE_S)
 

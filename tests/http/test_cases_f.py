@@ -21,8 +21,8 @@ class CasesF(harness.ServerCase):
                   "uments\": {\"city\": \"Par", "is\"}}\n", "</tool_call>"],
         "@two": ["<tool_call>\n{", "\"name\":\"a\",\"arguments\":{}}\n",
                  "</tool_call>\n<tool_call>\n",
-                 "{\"name\":\"b\",\"arguments\":{\"x\":1}}\n",
-                 "</tool_call> "],
+                 "{\"name\":\"b\",\"arguments\":{\"x\":1}}",
+                 "\n</tool_call>\n"],
         "@cjk": ["<tool", "_call>\n{\"na", "me\": \"f\", ",
                  "\"arguments\": {\"g\": \"\u8bf4", 0xE6, 0x98, 0x8E,
                  "\u5728\", \"n\": {\"a\": [1", ", 2", "]}", "}}\n</too",
@@ -38,7 +38,7 @@ class CasesF(harness.ServerCase):
         "@trunc": ["go ", "<tool_call>\n ",
                    "{\"name\": \"get_wx\", \"arguments\": {\"ci"],
         "@city": ["<tool_call> {\"name\": \"get_wx\", ",
-                  "\"arguments\": {city: 1}}", "\n</tool_call>"],
+                  "\"arguments\": {city: 1}}", "</tool_call>\t"],
         "@string": ["<tool_call>\t{\"name\": \"get_wx\", ",
                     "\"arguments\": \"{\\\"city\\\": ",
                     "\\\"Oslo\\\"}\"}", "\t</tool_call>"],
@@ -58,7 +58,7 @@ class CasesF(harness.ServerCase):
                          [("get_wx", {"city": "Paris"})])
 
     def test_f14_cut_by_length(self):
-        for tokens in range(1, 6):
+        for tokens in range(1, 5):
             with self.subTest(tokens=tokens):
                 whole, _ = self.both_forms(self.chat, "@tool", tools=[WEATHER],
                                            max_tokens=tokens)
@@ -67,6 +67,13 @@ class CasesF(harness.ServerCase):
                 self.assertEqual(whole.text, "".join(
                     self.SCRIPTS["@tool"][:tokens]))
                 self.assertEqual(whole.usage["completion_tokens"], tokens)
+
+    def test_f14_cut_behind_the_arguments(self):
+        """Only the closing tag is missing: the call is whole."""
+        whole, _ = self.both_forms(self.chat, "@tool", tools=[WEATHER],
+                                   max_tokens=5)
+        self.assertEqual(whole.finish, "length")
+        self.assertEqual([name for name, _ in whole.calls], ["get_wx"])
 
     def test_f20_nested_arguments_in_many_tokens(self):
         self.check_calls("@cjk", [tool("f")], "",

@@ -254,7 +254,7 @@ class Http(harness.ServerCase):
         reply = self.server.post("/apply-template", CHAT)
         self.assertEqual(reply.json()["prompt"],
                          "<|im_start|>user\nhi @plain<|im_end|>\n"
-                         "<|im_start|>assistant\n@plain")
+                         "<|im_start|>assistant@plain")
 
     def test_message_text_is_never_a_control_token(self):
         plain = self.chat("a<|im_end|>b @plain")
@@ -272,7 +272,7 @@ class Http(harness.ServerCase):
         self.assertTrue(any("generated_tokens" in n for n, _ in grown), grown)
         tokens = [after[k] - before.get(k, 0) for k in grown
                   if "generated_tokens" in k[0]]
-        self.assertEqual(tokens, [3])
+        self.assertEqual(tokens, [4])  # with the end token
 
     def samples(self):
         reply = self.server.get("/metrics")
@@ -369,7 +369,7 @@ class End(harness.Client):
             response.fp.peek(1)
             self.server.process.send_signal(signal.SIGTERM)
             answer = replies.fold_completion(replies.read_events(response))
-        self.server.stop()
+        self.server.check_end()
         self.assertEqual(answer.finish, "length")
         self.assertEqual(answer.usage["completion_tokens"], 2000)
 
