@@ -28,8 +28,7 @@ conversation.onRemove = (undo) =>
 const main = document.querySelector('main');
 const chatsDrawer =
     new Drawer(byId('chats'), byId('show-chats'), '(min-width: 760px)', [main]);
-const panelDrawer =
-    new Drawer(byId('panel'), byId('show-panel'), '(min-width: 1120px)', [main]);
+new Drawer(byId('panel'), byId('show-panel'), '(min-width: 1120px)', [main]);
 const panel = new Panel(byId('panel'));
 byId('show-panel').addEventListener('click', () => panel.wake());
 

@@ -63,7 +63,8 @@ export class Conversation {
 
   #grow(message) {
     if (!this.#views.has(message)) return;
-    if (message.finish && this.#session.run?.reply !== message) announce(message);
+    const ended = message.finish && this.#session.run?.reply !== message;
+    if (ended) announce(message);
     if (this.#grown.size === 0) nextFrame(() => this.#update());
     this.#grown.add(message);
   }

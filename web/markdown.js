@@ -1,7 +1,7 @@
 // Markdown as a tree of blocks: CommonMark's common part and tables, in time
 // linear in the text, whatever the text. Half-open text is fine, so a reply can
-// be parsed while it comes. HTML is text. Left out: indented code and underlined
-// headings (both would make a stream flicker), link references.
+// be parsed while it comes. HTML is text. Left out: indented code and
+// underlined headings (both would make a stream flicker), link references.
 //
 // Blocks: {type: paragraph|heading|code|quote|list|table|rule, ...}; those of
 // the top level carry their `source`, on which alone they depend.

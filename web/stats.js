@@ -3,8 +3,8 @@
 
 export function readStats({server, model, kv_quant, admission, batch, requests,
                            throughput}) {
-  const numbers = (values) => Object.values(values ?? {}).filter(Number.isFinite);
-  const finished = numbers(requests).reduce((sum, count) => sum + count, 0);
+  const finished = requests &&
+      Object.values(requests).reduce((sum, count) => sum + count, 0);
   return {
     decodeTps: throughput?.decode_tps,
     prefillTps: throughput?.prefill_tps,
@@ -18,7 +18,7 @@ export function readStats({server, model, kv_quant, admission, batch, requests,
     kvReservedBytes: batch?.kv_reserved_bytes,
     kvBudgetBytes: admission?.usable_bytes,
     weightBytes: model?.weight_bytes ?? admission?.weights_bytes,
-    finished: requests ? finished : undefined,
+    finished,
     context: model?.context,
     longest: admission?.max_safe_context,
     type: model?.type,

@@ -28,7 +28,7 @@ test('a table may follow a line of text', () => {
                    '</table>');
 });
 
-test('bare addresses are links, without the punctuation of the sentence', () => {
+test('bare addresses are links, without their sentence\'s punctuation', () => {
   assert.equal(html('See https://a.b/c?d=e. (http://x.y)'),
                '<p>See <a href="https://a.b/c?d=e">https://a.b/c?d=e</a>. ' +
                    '(<a href="http://x.y">http://x.y</a>)</p>');

@@ -4,7 +4,8 @@ import {test} from 'node:test';
 import {EventReader} from '../../../web/sse.js';
 
 const stream = ': keepalive 3/9\n\ndata: {"a":1}\n\n' +
-    'event: x\r\ndata:one\r\ndata: two\r\n\r\nid: 7\n\ndata\n\ndata: [DONE]\n\n';
+    'event: x\r\ndata:one\r\ndata: two\r\n\r\n' +
+    'id: 7\n\ndata\n\ndata: [DONE]\n\n';
 // By the rules of the HTML standard for event streams.
 const events = [
   {comment: 'keepalive 3/9'}, {data: '{"a":1}'}, {data: 'one\ntwo'},
