@@ -299,6 +299,8 @@ class Http(harness.ServerCase):
     def test_the_access_log_names_requests(self):
         self.server.get("/v1/models?secret=1", **{"x-request-id": "logged-1"})
         self.assertIn("logged-1", self.server.log())
+        self.server.get("/%0aforged%1b[31m%ff")
+        self.assertNotRegex(self.server.log(), r"(?m)^forged|\x1b")
 
 
 class Keys(harness.ServerCase):
