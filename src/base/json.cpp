@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "base/str.h"
+
 namespace quern {
 namespace {
 
@@ -9,6 +11,7 @@ namespace {
 constexpr size_t kMaxDepth = 256;
 // Names of larger objects are looked up once, at the end of the object.
 constexpr size_t kSmallObject = 32;
+constexpr size_t kMaxReason = 200;  // bytes of a fault, which quotes the text
 
 // Of equal names the last value holds, at the place of the first.
 void merge_equal_names(Json::object_t& object) {
@@ -71,7 +74,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     std::string_view what = e.what();
     if (auto end = what.find("] "); end != what.npos)
       what.remove_prefix(end + 2);
-    reason = what;
+    reason = on_one_line(what.substr(0, kMaxReason));
     return false;
   }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/str.h"
+
 namespace quern::test {
 namespace {
 
@@ -38,6 +40,12 @@ TEST(ParseJson, FaultsNameTheSource) {
     EXPECT_THAT(json.reason(), HasSubstr("file: not valid JSON: "));
     EXPECT_EQ(json.reason().find("json.exception"), std::string::npos);
   }
+}
+
+TEST(ParseJson, AReasonIsAShortLineOfUtf8) {
+  const auto json = parse_json("\"" + std::string(100'000, 'x') + "\n", "t");
+  EXPECT_LT(json.reason().size(), 300u);
+  EXPECT_TRUE(valid_utf8(parse_json("\"\xff\"", "t").reason()));
 }
 
 TEST(ParseJson, DepthIsBounded) {
