@@ -25,6 +25,8 @@ using boost::system::error_code;
 constexpr double kSlowestBody = 1024;
 // The bodies of all connections together may hold so many times the longest.
 constexpr size_t kBodiesAtOnce = 8;
+// What is read beyond the longest head, in bytes.
+constexpr size_t kReadAhead = 64 << 10;
 // How long a client may go on sending what was refused, in seconds.
 constexpr double kLinger = 5;
 // Logged for a client that did not wait for its answer.
@@ -71,6 +73,7 @@ Session::Session(ServerState& state, Socket socket, std::string peer)
     : state_(state),
       socket_(std::move(socket)),
       peer_(std::move(peer)),
+      buffer_(state.options.max_header_bytes + kReadAhead),
       timer_(socket_.get_executor()) {}
 
 asio::awaitable<void> Session::run() {
@@ -241,7 +244,7 @@ asio::awaitable<void> Session::linger() {
   auto token = asio::redirect_error(asio::use_awaitable, error);
   while (!error) {
     buffer_.clear();
-    const auto space = buffer_.prepare(64 << 10);
+    const auto space = buffer_.prepare(kReadAhead);
     co_await socket_.async_read_some(space, token);
   }
 }

@@ -229,6 +229,20 @@ TEST_F(ServerTest, BoundsHeadAndBody) {
             431);
 }
 
+TEST_F(ServerTest, BoundsWhatStandsBesideAChunkedBody) {
+  start({.max_header_bytes = 2000});
+  for (const std::string& chunks :
+       {"1;" + std::string(1 << 20, 'x'), std::string(1 << 20, '0'),
+        "0\r\nA: " + std::string(1 << 20, 'x')}) {
+    Client client(port());
+    client.try_send(
+        "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks);
+    const HttpAnswer answer = client.read();
+    EXPECT_TRUE(answer.status == 400 || answer.status == 431)
+        << answer.status << " to " << chunks.substr(0, 5);
+  }
+}
+
 TEST_F(ServerTest, TheRefusalOfALargeBodyArrives) {
   start({.max_body_bytes = 1000});
   Client client(port());
