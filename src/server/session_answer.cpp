@@ -161,18 +161,18 @@ asio::awaitable<void> Session::carry(Turn& turn, Exchange& exchange,
 // Throws once the connection is closed.
 asio::awaitable<bool> Session::wait(Bell& bell) {
   deadline_ = Clock::time_point::max();
-  bool rang = bell.taken();
-  if (!rang && socket_.is_open()) {
-    timer_.expires_after(to_duration(state_.options.keepalive_s));
+  const auto due = Clock::now() + to_duration(state_.options.keepalive_s);
+  while (true) {
+    if (!socket_.is_open()) {
+      throw boost::system::system_error(asio::error::connection_aborted);
+    }
+    if (bell.taken()) co_return true;
+    if (Clock::now() >= due) co_return false;
+    timer_.expires_at(due);  // cancelled by a ring, perhaps a late one
     error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
     co_await timer_.async_wait(token);
-    rang = bell.taken();
   }
-  if (!socket_.is_open()) {
-    throw boost::system::system_error(asio::error::connection_aborted);
-  }
-  co_return rang;
 }
 
 ReplyHead Session::head_of(const Turn& turn) const {
