@@ -186,6 +186,9 @@ void add_address_options(CLI::App& app, ServeOptions& o) {
       "The web origin whose pages may use the server (default *: all); empty: "
       "none")
       ->type_name("ORIGIN");
+  add_number(app, "--keepalive", s.keepalive_s, 0.001, 3600.0,
+             "Seconds of silence after which a stream gets a comment that "
+             "keeps it open (default 5)");
 }
 
 void add_engine_options(CLI::App& app, ServeOptions& o) {

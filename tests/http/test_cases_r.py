@@ -21,7 +21,8 @@ class CasesR(harness.ServerCase):
                                 {"messages": HELLO, **fields})
 
     def test_r01_top_k_of_the_vocabulary_and_beyond(self):
-        for top_k in (self.model.width - 1, self.model.width, self.model.width + 1, 2**31 - 1):
+        width = self.model.width
+        for top_k in (width - 1, width, width + 1, 2**31 - 1):
             with self.subTest(top_k=top_k):
                 whole, _ = self.both_forms(self.chat, "hi @plain",
                                            temperature=1, top_k=top_k, seed=7)
@@ -32,8 +33,8 @@ class CasesR(harness.ServerCase):
         self.check_serves()
 
     def test_r02_a_bias_of_no_token(self):
-        for key in ("999999", str(self.model.width), "-1", str(2**40), "1.5", "",
-                    "x"):
+        for key in ("999999", str(self.model.width), "-1", str(2**40), "1.5",
+                    "", "x"):
             with self.subTest(key):
                 reply = self.chat_reply(logit_bias={key: 5})
                 self.refused(reply, param="logit_bias")
@@ -49,7 +50,8 @@ class CasesR(harness.ServerCase):
         self.assertEqual(len(plain), 1)
         whole, _ = self.both_forms(self.completion, plain)
         self.assertEqual(whole.text, "Good morning.")
-        whole, _ = self.both_forms(self.completion, [[72, 72], plain], echo=True)
+        whole, _ = self.both_forms(self.completion, [[72, 72], plain],
+                                   echo=True)
         self.assertEqual(whole.choices[1]["text"], "@plainGood morning.")
         self.assertEqual(len(whole.choices), 2)
 
