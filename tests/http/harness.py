@@ -65,8 +65,9 @@ class Server:
             raise
 
     def log(self):
-        self._log.seek(0)
-        return self._log.read().decode("utf-8", "replace")
+        file = self._log.fileno()  # its position is the server's
+        written = os.pread(file, os.fstat(file).st_size, 0)
+        return written.decode("utf-8", "replace")
 
     def _wait_until_ready(self):
         deadline = time.monotonic() + PATIENCE_S
