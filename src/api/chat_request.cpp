@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/chat_input.h"
+#include "api/prompt_limit.h"
 #include "base/str.h"
 
 namespace quern {
@@ -29,6 +30,11 @@ bool read_raw(const Fields& fields) {
 
 std::vector<int32_t> prompt_of(const ChatInput& input,
                                const ServedModel& served) {
+  if (may_be_endless(input.messages, served) ||
+      may_be_endless(input.tools, served)) {
+    const auto text = chat_text(served.tokenizer, served.templates, input);
+    if (text) refuse_endless(*text, served);
+  }
   auto ids = chat_ids(served.tokenizer, served.templates, input);
   if (!ids) refuse("messages", "{}", ids.reason());
   if (ids->empty()) refuse("messages", "the chat template gave no prompt");

@@ -108,6 +108,7 @@ void ChatWriter::write_text(int choice, const TextDelta& text,
   Json json = delta(choice, std::move(fields));
   if (options_.logprobs && !text.reasoning) {
     json["choices"][0]["logprobs"] = logprobs_of(text.tokens);
+    choices_[choice].scored = true;
   }
   out.push_back(std::move(json));
 }
@@ -133,6 +134,9 @@ void ChatWriter::write_end(int choice, const Ended& ended,
   usage_.add(ended, choice == 0);
   Json json = delta(choice, Json::object());
   Json& fields = json["choices"][0];
+  if (options_.logprobs && !choices_[choice].scored) {
+    fields["logprobs"] = logprobs_of({});
+  }
   fields["finish_reason"] = finish_reason(ended, choices_[choice].calls);
   if (ended.stop) fields["stop_reason"] = *ended.stop;
   out.push_back(std::move(json));

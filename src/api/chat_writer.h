@@ -25,7 +25,8 @@ class ChatWriter final : public Writer {
 
  private:
   struct State {
-    bool begun = false;  // the role is out
+    bool begun = false;   // the role is out
+    bool scored = false;  // so are logprobs
     int calls = 0;
   };
 

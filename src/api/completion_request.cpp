@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/detokenizer.h"
+#include "api/prompt_limit.h"
 #include "text/prompt.h"
 
 namespace quern {
@@ -40,6 +40,7 @@ class PromptReader {
     Prompt prompt;
     if (value.is_string()) {
       prompt.text = value.get<std::string>();
+      refuse_endless(prompt.text, served_);
       auto ids = raw_ids(served_.tokenizer, prompt.text);
       if (!ids) refuse("prompt", "prompt: {}", ids.reason());
       if (ids->empty()) refuse("prompt", "prompt: the text has no tokens");

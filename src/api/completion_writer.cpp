@@ -76,30 +76,17 @@ CompletionWriter::CompletionWriter(AnswerHead head, const Tokenizer& tokenizer,
     : head_(std::move(head)),
       tokenizer_(tokenizer),
       request_(std::move(request)),
-      begun_(request_.prompts.size() * request_.best_of) {}
+      choices_(request_.prompts.size() * request_.best_of) {}
 
 std::vector<Json> CompletionWriter::write(int choice, const Event& event) {
   std::vector<Json> out;
-  const auto* scores = std::get_if<PromptScores>(&event);
-  if (!begun_[choice]) {
-    begun_[choice] = true;
-    if (request_.echo) {
-      out.push_back(echo(
-          choice, scores ? scores->scores : std::vector<PromptLogprobs>()));
-    }
+  if (!std::exchange(choices_[choice].begun, true) && request_.echo) {
+    const auto* scores = std::get_if<PromptScores>(&event);
+    out.push_back(
+        echo(choice, scores ? scores->scores : std::vector<PromptLogprobs>()));
   }
-  if (const auto* text = std::get_if<TextDelta>(&event)) {
-    Json logprobs;
-    if (request_.logprobs >= 0) {
-      const int begin =
-          request_.echo ? count_characters(prompt_of(choice).text) : 0;
-      LogprobLists lists(tokenizer_, request_.logprobs > 0);
-      for (const TokenScore& token : text->tokens) {
-        lists.add(token.sampled, begin + token.offset);
-      }
-      logprobs = std::move(lists).json();
-    }
-    out.push_back(text_chunk(choice, text->text, std::move(logprobs)));
+  if (const auto* delta = std::get_if<TextDelta>(&event)) {
+    out.push_back(text(choice, *delta));
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
     out.push_back(end(choice, *ended));
   }
@@ -130,9 +117,11 @@ Json CompletionWriter::text_chunk(int choice, std::string_view text,
 }
 
 Json CompletionWriter::echo(int choice,
-                            const std::vector<PromptLogprobs>& scores) const {
+                            const std::vector<PromptLogprobs>& scores) {
   const Prompt& prompt = prompt_of(choice);
+  choices_[choice].echoed = count_characters(prompt.text);
   if (request_.logprobs < 0) return text_chunk(choice, prompt.text, nullptr);
+  choices_[choice].scored = true;
   LogprobLists lists(tokenizer_, request_.logprobs > 0);
   const size_t prefix = tokenizer_.prefix_ids().size();
   Detokenizer detokenizer(tokenizer_, false);
@@ -150,9 +139,26 @@ Json CompletionWriter::echo(int choice,
   return text_chunk(choice, prompt.text, std::move(lists).json());
 }
 
+Json CompletionWriter::text(int choice, const TextDelta& delta) {
+  return text_chunk(choice, delta.text, logprobs_of(choice, delta.tokens));
+}
+
+Json CompletionWriter::logprobs_of(int choice,
+                                   const std::vector<TokenScore>& tokens) {
+  if (request_.logprobs < 0) return nullptr;
+  choices_[choice].scored = true;
+  LogprobLists lists(tokenizer_, request_.logprobs > 0);
+  for (const TokenScore& token : tokens) {
+    lists.add(token.sampled, choices_[choice].echoed + token.offset);
+  }
+  return std::move(lists).json();
+}
+
+// An answer without text has its logprobs, which are none, in the last chunk.
 Json CompletionWriter::end(int choice, const Ended& ended) {
   usage_.add(ended, choice % request_.best_of == 0);
-  Json json = text_chunk(choice, "", nullptr);
+  Json json = text_chunk(
+      choice, "", choices_[choice].scored ? Json() : logprobs_of(choice, {}));
   Json& fields = json["choices"][0];
   fields["finish_reason"] = finish_reason(ended);
   if (ended.stop) fields["stop_reason"] = *ended.stop;

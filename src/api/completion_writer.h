@@ -15,13 +15,21 @@ class CompletionWriter final : public Writer {
   std::vector<Json> close() override;
 
  private:
+  struct State {
+    bool begun = false;   // the echo is out
+    bool scored = false;  // so are logprobs
+    int echoed = 0;       // characters of the prompt in the text
+  };
+
   Json chunk(Json choices) const;
   Json text_chunk(int choice, std::string_view text, Json logprobs) const;
   const Prompt& prompt_of(int choice) const {
     return request_.prompts[choice / request_.best_of];
   }
-  Json echo(int choice, const std::vector<PromptLogprobs>& scores) const;
+  Json echo(int choice, const std::vector<PromptLogprobs>& scores);
+  Json text(int choice, const TextDelta& delta);
   Json end(int choice, const Ended& ended);
+  Json logprobs_of(int choice, const std::vector<TokenScore>& tokens);
   bool compares() const {
     return request_.best_of > request_.generation.choices;
   }
@@ -29,7 +37,7 @@ class CompletionWriter final : public Writer {
   AnswerHead head_;
   Tokenizer tokenizer_;
   CompletionRequest request_;
-  std::vector<bool> begun_;  // of each choice: its echo is out
+  std::vector<State> choices_;
   Usage usage_;
 };
 

@@ -52,7 +52,8 @@ class Exchange {
   // prompt.
   virtual std::string keepalive() const = 0;
   // `ready` is called, from any thread, when take() has more to give. It must
-  // not block and not call back. Set once, before the first take().
+  // not block and not call back. Set once, before the first take(). The last
+  // call may still be under way when the exchange is gone.
   virtual void on_ready(std::function<void()> ready) = 0;
   // How each of its requests ended, after the last part.
   virtual std::vector<Ending> endings() const = 0;

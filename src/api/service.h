@@ -36,6 +36,7 @@ struct ServedModel {
   ServeDefaults defaults;
   // How each layer keeps keys and values (LayerState::signature), for /stats.
   std::vector<std::string> kv_layers;
+  size_t longest_token = 0;        // in bytes; Service::serve() finds it
   std::unique_ptr<Engine> engine;  // last: ends before the model
 };
 

@@ -1,6 +1,7 @@
 // /tokenize, /detokenize and /apply-template: what the model reads.
 #include "api/chat_input.h"
 #include "api/endpoints.h"
+#include "api/prompt_limit.h"
 #include "base/str.h"
 
 namespace quern {
@@ -18,6 +19,10 @@ Json tokenized(const Json& body, const ServedModel& served) {
   const Fields fields(body);
   const auto content = fields.string("content");
   if (!content) refuse("content", "content is required");
+  if (content->size() > kMaxPlainText) {
+    refuse("content", "content: at most {} bytes, got {}", kMaxPlainText,
+           content->size());
+  }
   const EncodeOptions options{
       .add_special = fields.boolean("add_special").value_or(false),
       .parse_special = fields.boolean("parse_special").value_or(true)};

@@ -14,13 +14,16 @@ void TokenTrail::push_text(std::string_view text) {
 }
 
 std::vector<TokenScore> TokenTrail::take(std::string_view piece) {
-  const size_t at = text_.find(piece);
-  const size_t end = at == text_.npos ? text_.size() : at + piece.size();
+  const size_t found = text_.find(piece);
+  const size_t begin = found == text_.npos ? 0 : found;
+  const size_t end = found == text_.npos ? text_.size() : found + piece.size();
   std::vector<TokenScore> taken;
   while (!tokens_.empty() && tokens_.front().begin < end) {
-    taken.push_back(
-        {std::move(tokens_.front().sampled), tokens_.front().offset});
+    Waiting token = std::move(tokens_.front());
     tokens_.pop_front();
+    const size_t next = tokens_.empty() ? text_.size() : tokens_.front().begin;
+    const bool left_out = token.begin < begin && next <= begin;
+    if (!left_out) taken.push_back({std::move(token.sampled), token.offset});
   }
   text_.erase(0, end);
   for (Waiting& waiting : tokens_) waiting.begin -= end;

@@ -19,8 +19,9 @@ class TokenTrail {
   // Text that came without a token: the end of a character cut off.
   void push_text(std::string_view text);
 
-  // The tokens whose text begins before the end of `piece`, the next text that
-  // came out.
+  // The tokens of `piece`, the next text that came out: those that have a part
+  // of it, or none but stand before it. Those of text left out before it are
+  // dropped.
   std::vector<TokenScore> take(std::string_view piece);
   // Forgets what came before the last token: it was a tool call.
   void drop_call();

@@ -67,7 +67,8 @@ int count_characters(std::string_view utf8) {
 
 std::string token_text(std::string_view bytes) {
   Utf8Stream utf8;
-  return utf8.push(bytes) + utf8.finish();
+  std::string text = utf8.push(bytes);
+  return text += utf8.finish();
 }
 
 }  // namespace quern

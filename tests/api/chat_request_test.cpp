@@ -191,7 +191,7 @@ TEST(ChatTools, NoneOfThem) {
   EXPECT_FALSE(read(hello(tool)).tools.is_null());
   EXPECT_FALSE(
       read(hello(tool + R"(, "tool_choice": "auto")")).tools.is_null());
-  for (const std::string fields :
+  for (const std::string& fields :
        {tool + R"(, "tool_choice": "none")", std::string(R"("tools": [])"),
         std::string(R"("tools": null)")}) {
     const ChatRequest request = read(hello(fields));
@@ -221,7 +221,7 @@ TEST(ChatThinking, Precedence) {
             Json({{"enable_thinking", false}, {"reasoning_effort", "high"}}));
   EXPECT_EQ(thinking(R"("reasoning_effort": null, "enable_thinking": false,
                         "chat_template_kwargs": {"x": 1})"),
-            Json({{"enable_thinking", false}, {"x", 1}}));
+            Json({{"x", 1}, {"enable_thinking", false}}));
 }
 
 // G-01, G-04

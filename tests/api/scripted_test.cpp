@@ -31,6 +31,7 @@ std::shared_ptr<ServedModel> load_scripted(EngineOptions options) {
                   .tokenizer = std::move(tokenizer),
                   .templates = std::move(templates),
                   .format = std::move(format),
+                  .defaults = {},
                   .kv_layers = {"append/f16"}});
   options.context = kContext;
   served->engine = std::make_unique<Engine>(*served->model, options);
@@ -39,26 +40,29 @@ std::shared_ptr<ServedModel> load_scripted(EngineOptions options) {
 
 // Reads an answer to its end.
 std::string read_all(Exchange& exchange) {
-  std::mutex mutex;
-  std::condition_variable condition;
-  bool ready = false;
-  exchange.on_ready([&] {
-    const std::lock_guard lock(mutex);
-    ready = true;
-    condition.notify_one();
+  struct Bell {
+    std::mutex mutex;
+    std::condition_variable condition;
+    bool rung = false;
+  };
+  const auto bell = std::make_shared<Bell>();
+  exchange.on_ready([bell] {
+    const std::lock_guard lock(bell->mutex);
+    bell->rung = true;
+    bell->condition.notify_one();
   });
   std::string bytes;
   while (true) {
     auto part = exchange.take();
     bytes += part.bytes;
     if (part.last) return bytes;
-    std::unique_lock lock(mutex);
-    if (!condition.wait_for(lock, std::chrono::seconds(60),
-                            [&] { return ready; })) {
+    std::unique_lock lock(bell->mutex);
+    if (!bell->condition.wait_for(lock, std::chrono::seconds(60),
+                                  [&] { return bell->rung; })) {
       ADD_FAILURE() << "no end of the answer";
       return bytes;
     }
-    ready = false;
+    bell->rung = false;
   }
 }
 
@@ -149,6 +153,19 @@ class Scripted : public testing::Test {
     fields["prompt"] = prompt;
     const int n = fields.value("n", 1);
     return answer(completions, std::move(fields), CompletionFold(n, n));
+  }
+
+  // A bias that leaves only tokens with text.
+  static Json no_specials() {
+    const auto served = service_.model();
+    Json bias = Json::object();
+    for (int id = 0; id < served->model->facts().vocabulary; ++id) {
+      if (served->tokenizer.is_special(id) ||
+          served->tokenizer.token_bytes(id).empty()) {
+        bias[std::to_string(id)] = -100;
+      }
+    }
+    return bias;
   }
 
   static std::unique_ptr<Exchange> take_exchange(ApiOutcome outcome) {
@@ -321,7 +338,7 @@ TEST_F(Scripted, SeveralPromptsAndChoices) {
                        {"temperature", 2},
                        {"seed", 3},
                        {"max_tokens", 12},
-                       {"ignore_eos", true}};
+                       {"logit_bias", no_specials()}};
   const Json choices = complete("q", fields)["choices"];
   ASSERT_EQ(choices.size(), 3);
   EXPECT_NE(choices[0]["text"], choices[1]["text"]);
@@ -329,23 +346,27 @@ TEST_F(Scripted, SeveralPromptsAndChoices) {
   const Json second = {{"temperature", 2},
                        {"seed", 4},
                        {"max_tokens", 12},
-                       {"ignore_eos", true}};
+                       {"logit_bias", no_specials()}};
   EXPECT_EQ(complete("q", second)["choices"][0]["text"], choices[1]["text"]);
 }
 
 //
 TEST_F(Scripted, TheBestOfSeveral) {
-  Json body = {{"prompt", "q"},     {"n", 4},          {"temperature", 2},
-               {"seed", 3},         {"max_tokens", 6}, {"logprobs", 0},
-               {"ignore_eos", true}};
+  Json body = {{"prompt", "q"},
+               {"n", 4},
+               {"temperature", 2},
+               {"seed", 3},
+               {"max_tokens", 6},
+               {"logprobs", 0},
+               {"logit_bias", no_specials()}};
   auto exchange = take_exchange(post(completions, body));
   const Json all = Json::parse(read_all(*exchange))["choices"];
   const auto mean = [](const Json& choice) {
+    const Json& values = choice.at("logprobs").at("token_logprobs");
+    EXPECT_EQ(values.size(), 6);
     double sum = 0;
-    for (const Json& value : choice["logprobs"]["token_logprobs"]) {
-      sum += value.get<double>();
-    }
-    return sum / choice["logprobs"]["token_logprobs"].size();
+    for (const Json& value : values) sum += value.get<double>();
+    return sum / 6;
   };
   const Json best = *std::max_element(
       all.begin(), all.end(),
@@ -402,7 +423,7 @@ TEST_F(Scripted, Texts) {
   const Json messages =
       Json::array({Json{{"role", "user"}, {"content", "hi"}}});
   EXPECT_EQ(reply(post(apply_template, {{"messages", messages}}))["prompt"],
-            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant");
   reply(post(detokenize, {{"tokens", {1, -1}}}), 400);
   reply(post(tokenize, {{"content", 5}}), 400);
 }
