@@ -47,21 +47,28 @@ int Admission::most_tokens(int prompt, int max_tokens) const {
   return max_tokens < 0 ? room : std::min(max_tokens, room);
 }
 
-std::unique_ptr<const Admission::Reservation> Admission::reserve(int tokens) {
-  const size_t bytes = needs_.row(tokens);
-  if (places_ == 0 || reserved_ + bytes > room_) return nullptr;
-  return std::make_unique<const Reservation>(*this, bytes);
+std::unique_ptr<Admission::Reservation> Admission::reserve(int tokens) {
+  if (places_ == 0) return nullptr;
+  auto reservation = std::make_unique<Reservation>(*this);
+  return reservation->extend(tokens) ? std::move(reservation) : nullptr;
 }
 
-Admission::Reservation::Reservation(Admission& owner, size_t bytes)
-    : owner_(owner), bytes_(bytes) {
-  owner_.reserved_ += bytes_;
+Admission::Reservation::Reservation(Admission& owner) : owner_(owner) {
   owner_.places_--;
 }
 
 Admission::Reservation::~Reservation() {
   owner_.reserved_ -= bytes_;
   owner_.places_++;
+}
+
+bool Admission::Reservation::extend(int tokens) {
+  const size_t bytes = owner_.needs_.row(tokens);
+  if (owner_.reserved_ - bytes_ + bytes > owner_.room_) return false;
+  owner_.reserved_ += bytes - bytes_;
+  tokens_ = tokens;
+  bytes_ = bytes;
+  return true;
 }
 
 }  // namespace quern

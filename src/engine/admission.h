@@ -26,22 +26,28 @@ class Admission {
   int most_tokens(int prompt, int max_tokens) const;
   size_t budget() const { return budget_; }
 
-  // A place and the memory of a row; gives them back when it dies. One thread
-  // reserves and gives back.
+  // A place and the memory of a row; gives them back when it dies. Of one
+  // thread.
   class Reservation {
    public:
-    Reservation(Admission& owner, size_t bytes);
+    explicit Reservation(Admission& owner);
     ~Reservation();
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
+    // The longest that the row may be.
+    int tokens() const { return tokens_; }
+    // For a longer row; false, and nothing changed, if that does not fit.
+    bool extend(int tokens);
+
    private:
     Admission& owner_;
-    const size_t bytes_;
+    int tokens_ = 0;
+    size_t bytes_ = 0;
   };
   // For a row of at most `tokens`; null if it does not fit beside the others
   // now.
-  std::unique_ptr<const Reservation> reserve(int tokens);
+  std::unique_ptr<Reservation> reserve(int tokens);
   size_t reserved_bytes() const { return reserved_; }
 
  private:

@@ -90,7 +90,7 @@ bool DecodeBatch::issue() {
   if (rows_.empty()) return false;
   std::vector<StepRow> step_rows;
   for (const DecodeRowPtr& row : rows_) {
-    row->row.make_room(1, row->most);
+    on_device([&] { row->row.make_room(1, row->most); });
     step_rows.push_back({&row->row, 1});
   }
   const Step step = make_step(step_rows, precision_);
@@ -101,7 +101,7 @@ bool DecodeBatch::issue() {
 
 std::vector<Draw> DecodeBatch::read() {
   if (steps_.empty()) fail("[decode.read] no step is under way");
-  mx::eval(steps_.front().tokens);
+  wait(steps_.front().tokens);
   const StepUnderWay step = std::move(steps_.front());
   steps_.pop_front();
   return std::move(*step.draws);

@@ -15,8 +15,8 @@ namespace quern {
 struct DecodeRow {
   Row row;
   SamplerRow sampler;
-  uint64_t position;  // of the next token drawn, in the row's text
-  int left;           // draws it still gets
+  uint64_t position;       // of the next token drawn, in the row's text
+  int left;                // draws it still gets
   int most = kMostTokens;  // tokens that the row may come to hold
 };
 using DecodeRowPtr = std::shared_ptr<DecodeRow>;
@@ -44,7 +44,8 @@ class DecodeBatch {
   void leave(const DecodeRow& row);
   // Starts a step of all rows from their last tokens. Rows without draws left
   // leave first; false if that leaves none. If it throws, the rows are lost:
-  // drop them.
+  // read what is under way and drop them, or at a DeviceFault (evaluate.h) drop
+  // them at once.
   bool issue();
 
   // Steps started and not read.

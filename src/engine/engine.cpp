@@ -13,6 +13,9 @@
 namespace quern {
 namespace {
 
+// Freed memory that MLX may keep for itself.
+constexpr size_t kAllocatorCache = 256 << 20;
+
 void check(const char* name, int value, int low, int high) {
   if (value < low || value > high) {
     fail("[engine] {} must be in [{}, {}], got {}", name, low, high, value);
@@ -72,7 +75,7 @@ class Engine::Impl {
     const int queued = queue_.waiting();
     std::lock_guard lock(mutex_);
     EngineStats stats = stats_;
-    stats.queued = queued;
+    stats.queued += queued;
     stats.context = options_.context;
     stats.weight_bytes = model_.facts().weight_bytes;
     stats.budget_bytes = options_.memory_budget;
@@ -83,6 +86,7 @@ class Engine::Impl {
 
  private:
   void run() {
+    mx::set_cache_limit(kAllocatorCache);
     while (queue_.wait(scheduler_.busy())) {
       scheduler_.turn();
       publish();
@@ -151,15 +155,17 @@ class Engine::Impl {
   JobPtr make_job(Request request) const {
     const int prompt = int(request.prompt.size());
     const int most = admission_.most_tokens(prompt, request.max_tokens);
-    SamplerRow sampler(request.sampling, model_.facts().vocabulary,
-                       request.prompt, std::move(request.constraint));
+    std::vector<int32_t> text = std::move(request.prompt);
+    SamplerRow sampler(request.sampling, model_.facts().vocabulary, text,
+                       std::move(request.constraint));
     return std::make_shared<Job>(Job{.request = std::move(request),
                                      .ticket = std::make_shared<Ticket>(),
+                                     .text = std::move(text),
                                      .decode = {.row = Row({}),
                                                 .sampler = std::move(sampler),
                                                 .position = uint64_t(prompt),
-                                                .left = most,
-                                                .most = prompt + most},
+                                                .left = most},
+                                     .prompt = prompt,
                                      .most = most});
   }
 

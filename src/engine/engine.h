@@ -5,6 +5,10 @@
 // request's Listener what happens. Everything here may be called from any
 // thread. A request's tokens are those it would get alone, whatever runs
 // beside it.
+//
+// Memory is promised to a row for its text and some tokens more, and then bit
+// by bit. Where it runs out, the youngest row gives its memory back and waits;
+// later its text is fed again, and it goes on as if nothing had happened.
 #pragma once
 
 #include <atomic>
@@ -31,7 +35,7 @@ struct Timings {
 
 struct Ending {
   Finish finish = Finish::failed;
-  std::string reason;    // one line, of failed
+  std::string reason;  // one line, of failed
   int prompt_tokens = 0;
   int cached_tokens = 0;  // of the prompt, taken from an earlier row
   int tokens = 0;         // given to the listener
@@ -41,8 +45,8 @@ struct Ending {
 // What one token of the prompt would have cost: of the row's unprocessed
 // logits at its place.
 struct PromptLogprobs {
-  int position;     // in the prompt, 1 or more: nothing predicts the first
-  Sampled scored;   // the prompt's token there, and the top ones
+  int position;    // in the prompt, 1 or more: nothing predicts the first
+  Sampled scored;  // the prompt's token there, and the top ones
 };
 
 // Told of one request, on the engine's thread and in order: progress and
@@ -92,7 +96,7 @@ struct Refusal {
     draining      // the engine takes no more
   };
   Kind kind;
-  std::string reason;    // one line
+  std::string reason;     // one line
   int64_t asked = 0;      // of too_long and over_budget: tokens of the prompt,
   int64_t most = 0;       // and the longest row: the context, or what fits
   int retry_after_s = 0;  // of busy
@@ -100,9 +104,9 @@ struct Refusal {
 
 struct EngineOptions {
   Precision precision = Precision::fast;
-  int batch = 8;   // rows that decode together, joiners included
-  int queue = 64;  // requests that wait for a place
-  int prefill_chunk = 256;  // tokens of prompts between two decode steps
+  int batch = 8;             // rows that decode together, joiners included
+  int queue = 64;            // requests that wait for a place
+  int prefill_chunk = 256;   // tokens of prompts between two decode steps
   int context = 0;           // 0: the model's
   size_t memory_budget = 0;  // bytes for weights, rows and transients;
                              // 0: plan/memory_plan.h's default
@@ -110,17 +114,18 @@ struct EngineOptions {
 
 // A moment's view, and counts since the start.
 struct EngineStats {
-  int rows = 0;      // decoding
-  int joining = 0;   // in prefill
-  int queued = 0;
+  int rows = 0;     // decoding
+  int joining = 0;  // in prefill
+  int queued = 0;   // paused rows included
   int context = 0;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;           // held by rows
-  size_t kv_reserved_bytes = 0;  // what rows may grow to
+  size_t kv_reserved_bytes = 0;  // what rows may grow to for now
   size_t budget_bytes = 0;
-  uint64_t requests = 0;  // submitted, refused ones included
+  uint64_t requests = 0;      // submitted, refused ones included
   uint64_t finished[4] = {};  // by Finish
   uint64_t refused = 0;
+  uint64_t pauses = 0;  // of rows that made room for older ones
   uint64_t prompt_tokens = 0, generated_tokens = 0, steps = 0;
   double decode_tps = 0, prefill_tps = 0;  // of the last seconds
 };

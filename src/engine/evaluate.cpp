@@ -4,21 +4,20 @@
 
 namespace quern {
 
-void start(const std::vector<mx::array>& arrays) {
-  try {
-    mx::async_eval(arrays);
-  } catch (...) {
-    settle();
-    throw;
-  }
-}
-
 void settle() noexcept {
   try {
     mx::synchronize();
   } catch (const std::exception&) {
-    // Whoever waits for that work hears of it.
+    // Whoever started that work gives it up.
   }
+}
+
+void start(const std::vector<mx::array>& arrays) {
+  on_device([&] { mx::async_eval(arrays); });
+}
+
+void wait(mx::array& array) {
+  on_device([&] { mx::eval(array); });
 }
 
 }  // namespace quern

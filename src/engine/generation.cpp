@@ -26,8 +26,8 @@ Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
       decode_(std::make_shared<DecodeRow>(DecodeRow{
           .row = past ? std::move(*past)
                       : model.make_row(kv_number(options_.precision)),
-          .sampler = SamplerRow(options_.sampling, model.facts().vocabulary,
-                                prompt_),
+          .sampler =
+              SamplerRow(options_.sampling, model.facts().vocabulary, prompt_),
           .position = uint64_t(prompt_tokens_),
           .left = most_})),
       batch_(model, options_.precision) {

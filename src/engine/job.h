@@ -18,15 +18,16 @@ inline double seconds_since(Clock::time_point then) {
 // Written by the submitting thread until it is in the queue, then by the
 // engine's.
 struct Job {
-  Request request;
+  Request request;  // without its prompt
   std::shared_ptr<Ticket> ticket;
-  DecodeRow decode;  // its row is empty until the job is admitted
-  int most;          // tokens of the answer
+  std::vector<int32_t> text;  // prompt, and answer so far
+  DecodeRow decode;           // its row is empty while it waits
+  int prompt;                 // tokens
+  int most;                   // tokens of the answer
+  int told = 0;               // of the prompt, to the listener
   Ending ending;
   Clock::time_point submitted = Clock::now();
-  std::unique_ptr<const Admission::Reservation> reservation = nullptr;
-
-  int prompt() const { return int(request.prompt.size()); }
+  std::unique_ptr<Admission::Reservation> reservation = nullptr;
 };
 using JobPtr = std::shared_ptr<Job>;
 

@@ -31,8 +31,7 @@ void PrefillBatch::join(PromptRow row) {
 }
 
 void PrefillBatch::leave(const DecodeRow& row) {
-  std::erase_if(rows_,
-                [&](const PromptRow& r) { return r.row.get() == &row; });
+  std::erase_if(rows_, [&](const PromptRow& r) { return r.row.get() == &row; });
 }
 
 void PrefillBatch::plan_step() {
@@ -58,7 +57,7 @@ bool PrefillBatch::issue() {
   for (size_t i = 0; i < step_->rows.size(); i++) {
     const PromptRow& r = step_->rows[i];
     const int count = step_->counts[i];
-    r.row->row.make_room(count, r.row->most);
+    on_device([&] { r.row->row.make_room(count, r.row->most); });
     step_rows.push_back({&r.row->row, count});
     const auto part = r.tokens.subspan(r.fed - count, count);
     tokens.insert(tokens.end(), part.begin(), part.end());
@@ -76,21 +75,20 @@ bool PrefillBatch::issue() {
 
 std::vector<PrefillBatch::Part> PrefillBatch::read() {
   if (!step_) fail("[prefill.read] no step is under way");
-  const array hidden = *step_->hidden;
-  mx::eval(hidden);
+  array hidden = *step_->hidden;
+  wait(hidden);
   std::vector<Part> parts;
   int begin = 0;
   for (size_t i = 0; i < step_->rows.size(); i++) {
     const int count = step_->counts[i];
-    parts.push_back({std::move(step_->rows[i]), count,
-                     mx::slice(hidden, {begin, 0},
-                               {begin + count, hidden.shape(1)})});
+    parts.push_back(
+        {std::move(step_->rows[i]), count,
+         mx::slice(hidden, {begin, 0}, {begin + count, hidden.shape(1)})});
     begin += count;
   }
   step_.reset();
-  std::erase_if(rows_, [](const PromptRow& r) {
-    return r.fed == int(r.tokens.size());
-  });
+  std::erase_if(
+      rows_, [](const PromptRow& r) { return r.fed == int(r.tokens.size()); });
   return parts;
 }
 

@@ -14,7 +14,7 @@ namespace quern {
 struct PromptRow {
   DecodeRowPtr row;
   std::span<const int32_t> tokens;  // of the whole prompt, owned by the request
-  int fed = 0;  // in the row, or in the step under way
+  int fed = 0;                      // in the row, or in the step under way
 };
 
 // How many tokens of each row go into a step of `chunk`, given how many it
@@ -29,14 +29,15 @@ class PrefillBatch {
   void leave(const DecodeRow& row);
 
   // Starts a step of at most `chunk` tokens; false if no row lacks any. If it
-  // throws, the rows of the step are lost: drop them.
+  // throws, the rows of the step are lost: drop them. A DeviceFault
+  // (evaluate.h) may be that of another step.
   bool issue();
   bool under_way() const { return step_.has_value(); }
 
   // A row's part in a step that is done.
   struct Part {
-    PromptRow row;  // `fed` counts this step
-    int count;      // tokens in it
+    PromptRow row;     // `fed` counts this step
+    int count;         // tokens in it
     mx::array hidden;  // [count, hidden]
     bool complete() const { return row.fed == int(row.tokens.size()); }
   };

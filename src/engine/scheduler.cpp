@@ -4,12 +4,23 @@
 
 #include <algorithm>
 
+#include "engine/evaluate.h"
 #include "engine/prompt_scores.h"
 
 namespace quern {
 namespace {
 
 constexpr uint64_t kStepsBetweenClears = 256;  // of the allocator's cache
+
+// The length that memory is promised for to a row of `tokens`.
+int64_t tokens_ahead(int64_t tokens) { return tokens + tokens / 4 + 512; }
+
+void insert_by_age(std::vector<JobPtr>& jobs, JobPtr job) {
+  const auto older = [](const JobPtr& a, const JobPtr& b) {
+    return a->submitted < b->submitted;
+  };
+  jobs.insert(std::ranges::upper_bound(jobs, job, older), job);
+}
 
 }  // namespace
 
@@ -23,7 +34,8 @@ Scheduler::Scheduler(const TextModel& model, const EngineOptions& options,
       batch_(model, options.precision) {}
 
 bool Scheduler::busy() const {
-  return !jobs_.empty() || batch_.under_way() > 0 || prefill_.under_way();
+  return !jobs_.empty() || !paused_.empty() || batch_.under_way() > 0 ||
+         prefill_.under_way();
 }
 
 void Scheduler::turn() {
@@ -31,41 +43,92 @@ void Scheduler::turn() {
   admit();
   decode();   // starts a step, reads the one before it
   collect();  // reads the chunk that ran between them
-  prefill();  // starts the next
+  make_room();
+  prefill();  // starts the next chunk
 }
 
 void Scheduler::end_cancelled() {
   for (const JobPtr& job : queue_.take_cancelled()) {
     finish(*job, Finish::cancelled);
   }
-  for (const JobPtr& job : std::vector(jobs_)) {
-    if (job->ticket->cancelled()) finish(*job, Finish::cancelled);
+  for (const auto& jobs : {jobs_, paused_}) {
+    for (const JobPtr& job : jobs) {
+      if (job->ticket->cancelled()) finish(*job, Finish::cancelled);
+    }
   }
 }
 
 void Scheduler::cancel_all() {
-  for (const JobPtr& job : queue_.take_all()) finish(*job, Finish::cancelled);
-  for (const JobPtr& job : std::vector(jobs_)) finish(*job, Finish::cancelled);
+  for (const auto& jobs : {queue_.take_all(), jobs_, paused_}) {
+    for (const JobPtr& job : jobs) finish(*job, Finish::cancelled);
+  }
   batch_.drop();
   prefill_.drop();
 }
 
 void Scheduler::admit() {
-  const auto fits = [&](Job& job) {
-    job.reservation = admission_.reserve(job.prompt() + job.most);
-    return job.reservation != nullptr;
-  };
+  while (!paused_.empty() && reserve(*paused_.front())) {
+    const JobPtr job = paused_.front();
+    paused_.erase(paused_.begin());
+    tell(*job, [&](Listener&) { feed(job); });
+  }
+  if (!paused_.empty()) return;
+  const auto fits = [&](Job& job) { return reserve(job); };
   while (const JobPtr job = queue_.take(fits)) begin(job);
+}
+
+bool Scheduler::reserve(Job& job) {
+  const int64_t ahead = tokens_ahead(int64_t(job.text.size()));
+  job.decode.most = int(std::min<int64_t>(job.prompt + job.most, ahead));
+  job.reservation = admission_.reserve(job.decode.most);
+  return job.reservation != nullptr;
 }
 
 void Scheduler::begin(const JobPtr& job) {
   job->ending.timings.admitted = seconds_since(job->submitted);
-  jobs_.push_back(job);
   tell(*job, [&](Listener& listener) {
-    job->decode.row = model_.make_row(kv_number(precision_));
-    prefill_.join({row_of(job), job->request.prompt});
-    listener.on_progress(0, job->prompt());
+    feed(job);
+    listener.on_progress(0, job->prompt);
   });
+}
+
+void Scheduler::feed(const JobPtr& job) {
+  job->decode.row = model_.make_row(kv_number(precision_));
+  insert_by_age(jobs_, job);
+  prefill_.join({row_of(job), job->text});
+}
+
+// Between the chunks of prompts, so that none is under way.
+void Scheduler::make_room() {
+  const auto lacks = [](const JobPtr& job) {
+    const DecodeRow& row = job->decode;
+    return row.left > 0 && row.row.length() >= row.most;
+  };
+  while (true) {
+    const auto oldest = std::ranges::find_if(jobs_, lacks);
+    if (oldest == jobs_.end()) return;
+    Job& job = **oldest;
+    const int64_t ahead = tokens_ahead(job.decode.row.length());
+    const auto tokens = int(std::min<int64_t>(job.prompt + job.most, ahead));
+    if (job.reservation->extend(tokens)) {
+      job.decode.most = tokens;
+    } else if (batch_.under_way() > 0) {
+      read_steps(0);  // rows that have ended give their memory back
+    } else {
+      pause(jobs_.back());
+    }
+  }
+}
+
+// No step of the row is under way.
+void Scheduler::pause(JobPtr job) {
+  stats_.pauses++;
+  prefill_.leave(job->decode);
+  batch_.leave(job->decode);
+  std::erase(jobs_, job);
+  job->decode.row = Row({});
+  job->reservation = nullptr;
+  insert_by_age(paused_, job);
 }
 
 void Scheduler::decode() {
@@ -74,18 +137,25 @@ void Scheduler::decode() {
   try {
     ahead = batch_.issue() ? 1 : 0;
     stats_.steps += ahead;
+  } catch (const DeviceFault& e) {
+    lose_steps(e.what());
   } catch (const std::exception& e) {
     fault = e.what();
   }
+  read_steps(ahead);
+  if (!fault.empty()) fail_rows(batch_.drop(), fault);
+  if (ahead > 0 && stats_.steps % kStepsBetweenClears == 0) mx::clear_cache();
+}
+
+// Until no more than `ahead` are under way.
+void Scheduler::read_steps(int ahead) {
   try {
     while (batch_.under_way() > ahead) {
       for (const Draw& draw : batch_.read()) deliver(draw);
     }
-  } catch (const std::exception& e) {
-    fault = e.what();
+  } catch (const DeviceFault& e) {
+    lose_steps(e.what());
   }
-  if (!fault.empty()) fail_rows(batch_.drop(), fault);
-  if (stats_.steps % kStepsBetweenClears == 1) mx::clear_cache();
 }
 
 void Scheduler::deliver(const Draw& draw) {
@@ -106,6 +176,7 @@ void Scheduler::deliver(const Draw& draw) {
     return;
   }
   ending.tokens++;
+  job->text.push_back(draw.sampled->token);
   tell(*job, [&](Listener& listener) {
     if (!listener.on_token(*draw.sampled) || draw.done) {
       finish(*job, Finish::stop);
@@ -118,6 +189,8 @@ void Scheduler::deliver(const Draw& draw) {
 void Scheduler::prefill() {
   try {
     prefill_.issue();
+  } catch (const DeviceFault& e) {
+    lose_steps(e.what());
   } catch (const std::exception& e) {
     fail_rows(prefill_.drop(), e.what());
   }
@@ -128,8 +201,8 @@ void Scheduler::collect() {
   std::vector<PrefillBatch::Part> parts;
   try {
     parts = prefill_.read();
-  } catch (const std::exception& e) {
-    fail_rows(prefill_.drop(), e.what());
+  } catch (const DeviceFault& e) {
+    lose_steps(e.what());
   }
   std::vector<PrefillBatch::Part> complete;
   for (PrefillBatch::Part& part : parts) {
@@ -143,23 +216,32 @@ void Scheduler::collect() {
 
 void Scheduler::take_part(PrefillBatch::Part& part, const JobPtr& job) {
   fed_.add(seconds_since(start_), part.count);
-  stats_.prompt_tokens += part.count;
+  const int fed = std::min(part.row.fed, job->prompt);
+  if (fed <= job->told) return;  // fed again
+  stats_.prompt_tokens += fed - job->told;
   tell(*job, [&](Listener& listener) {
     if (job->request.prompt_logprobs >= 0) score_prompt(part, *job);
-    listener.on_progress(part.row.fed, job->prompt());
+    job->told = fed;
+    listener.on_progress(fed, job->prompt);
     if (part.complete() && job->most == 0) finish(*job, Finish::length);
   });
 }
 
-void Scheduler::score_prompt(const PrefillBatch::Part& part, Job& job) {
-  const int first = part.row.fed - part.count + 1;
-  const int count = std::min(part.count, job.prompt() - first);
-  if (count == 0) return;
-  const auto scores = score_tokens(
-      model_, part.hidden, part.row.tokens.subspan(first, count),
-      job.request.prompt_logprobs, precision_);
+void Scheduler::score_prompt(const PrefillBatch::Part& part, const Job& job) {
+  const int begin = part.row.fed - part.count;  // of the part, in the prompt
+  const int from = std::max(begin, job.told);
+  const int count = std::min(part.row.fed, job.prompt - 1) - from;
+  if (count <= 0) return;
+  const mx::array hidden =
+      mx::slice(part.hidden, {from - begin, 0},
+                {from - begin + count, part.hidden.shape(1)});
+  const auto scores =
+      score_tokens(model_, hidden, part.row.tokens.subspan(from + 1, count),
+                   job.request.prompt_logprobs, precision_);
   std::vector<PromptLogprobs> logprobs;
-  for (int i = 0; i < count; i++) logprobs.push_back({first + i, scores[i]});
+  for (int i = 0; i < count; i++) {
+    logprobs.push_back({from + 1 + i, scores[i]});
+  }
   job.request.listener->on_prompt_logprobs(std::move(logprobs));
 }
 
@@ -173,6 +255,9 @@ void Scheduler::join(const std::vector<PrefillBatch::Part>& complete) {
   }
   try {
     batch_.join(rows, mx::concatenate(last, 0));
+  } catch (const DeviceFault& e) {
+    fail_rows(rows, e.what());
+    lose_steps(e.what());
   } catch (const std::exception& e) {
     fail_rows(rows, e.what());
   }
@@ -182,6 +267,9 @@ template <class Act>
 void Scheduler::tell(Job& job, Act act) {
   try {
     act(*job.request.listener);
+  } catch (const DeviceFault& e) {
+    finish(job, Finish::failed, e.what());
+    lose_steps(e.what());
   } catch (const std::exception& e) {
     finish(job, Finish::failed, e.what());
   }
@@ -193,7 +281,7 @@ void Scheduler::finish(Job& job, Finish how, std::string reason) {
   Ending& ending = job.ending;
   ending.finish = how;
   ending.reason = std::move(reason);
-  ending.prompt_tokens = job.prompt();
+  ending.prompt_tokens = job.prompt;
   ending.timings.ended = seconds_since(job.submitted);
   stats_.finished[int(how)]++;
   ended_.add(seconds_since(start_), 1);
@@ -203,7 +291,14 @@ void Scheduler::finish(Job& job, Finish how, std::string reason) {
     // It has ended already.
   }
   queue_.ended();
-  std::erase_if(jobs_, [&](const JobPtr& other) { return other.get() == &job; });
+  for (auto* jobs : {&jobs_, &paused_}) {
+    std::erase_if(*jobs, [&](const JobPtr& j) { return j.get() == &job; });
+  }
+}
+
+void Scheduler::lose_steps(const std::string& reason) {
+  fail_rows(batch_.drop(), reason);
+  fail_rows(prefill_.drop(), reason);
 }
 
 void Scheduler::fail_rows(const std::vector<DecodeRowPtr>& rows,
@@ -224,6 +319,7 @@ EngineStats Scheduler::stats() const {
   const double now = seconds_since(start_);
   stats.rows = int(batch_.rows().size());
   stats.joining = prefill_.size();
+  stats.queued = int(paused_.size());
   for (const JobPtr& job : jobs_) stats.kv_bytes += job->decode.row.bytes();
   stats.kv_reserved_bytes = admission_.reserved_bytes();
   stats.decode_tps = decoded_.rate(now);

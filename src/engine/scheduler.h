@@ -35,11 +35,16 @@ class Scheduler {
   void admit();
   void decode();
   void collect();
+  void make_room();
   void prefill();
 
+  bool reserve(Job& job);
   void begin(const JobPtr& job);
+  void feed(const JobPtr& job);
+  void pause(JobPtr job);
+  void read_steps(int ahead);
   void take_part(PrefillBatch::Part& part, const JobPtr& job);
-  void score_prompt(const PrefillBatch::Part& part, Job& job);
+  void score_prompt(const PrefillBatch::Part& part, const Job& job);
   void join(const std::vector<PrefillBatch::Part>& complete);
   void deliver(const Draw& draw);
 
@@ -47,6 +52,8 @@ class Scheduler {
   template <class Act>
   void tell(Job& job, Act act);
   void finish(Job& job, Finish how, std::string reason = {});
+  // After a DeviceFault: ends the rows of all steps under way.
+  void lose_steps(const std::string& reason);
   void fail_rows(const std::vector<DecodeRowPtr>& rows,
                  const std::string& reason);
   // The job of a row, or null if it has ended.
@@ -58,8 +65,9 @@ class Scheduler {
   RequestQueue& queue_;
   PrefillBatch prefill_;
   DecodeBatch batch_;
-  std::vector<JobPtr> jobs_;  // admitted, not ended
-  EngineStats stats_;         // its counts
+  std::vector<JobPtr> jobs_;    // admitted and running, the oldest first
+  std::vector<JobPtr> paused_;  // admitted and waiting, the oldest first
+  EngineStats stats_;           // its counts
   Clock::time_point start_ = Clock::now();
   Meter decoded_, fed_, ended_;
 };

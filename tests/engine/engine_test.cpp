@@ -7,9 +7,11 @@
 #include <random>
 #include <thread>
 
+#include "engine/prompt_scores.h"
 #include "engine/recorder.h"
 #include "engine/row_checks.h"
 #include "engine/tiny_model.h"
+#include "plan/memory_plan.h"
 
 namespace quern::test {
 namespace {
@@ -70,9 +72,9 @@ TEST_P(Engines, EachOfManyEqualsItsSoloRun) {
   const EngineStats stats = engine.stats();
   EXPECT_EQ(stats.requests, 50u);
   EXPECT_EQ(stats.refused, 0u);
-  EXPECT_EQ(stats.finished[int(Finish::stop)] +
-                stats.finished[int(Finish::length)],
-            50u);
+  EXPECT_EQ(
+      stats.finished[int(Finish::stop)] + stats.finished[int(Finish::length)],
+      50u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Engines,
@@ -356,7 +358,8 @@ TEST_F(EngineFaults, AFailingStepEndsItsRowsAndTheEngineGoesOn) {
                                   alone.tokens.begin() + tokens.size()}));
       }
       // Nothing is drawn from the states of the first chunk.
-      if (fault != FaultyModel::Fault::nan || at > 1) EXPECT_GE(failed, 1);
+      const bool unseen = fault == FaultyModel::Fault::nan && at == 1;
+      EXPECT_GE(failed, unseen ? 0 : 1);
       const auto later = std::make_shared<Recorder>();
       submit(engine, request_of(ask, later));
       expect_solo(*model_, ask, *later);
@@ -462,6 +465,90 @@ TEST_F(EngineLimits, RefusesOptionsOutOfRange) {
   EXPECT_THROW(Engine(*model_, {.prefill_chunk = 0}), Error);
   EXPECT_THROW(Engine(*model_, {.context = 8193}), Error);
   EXPECT_THROW(Engine(*model_, {.memory_budget = 1 << 20}), Error);
+}
+
+// MLX counts every byte it hands out, this process's other arrays too.
+TEST(EngineMemory, StaysWithinWhatThePlanBills) {
+  for (const char* type : {"llama", "gemma3_text"}) {
+    const auto model = tiny_model(type);
+    const StepSizes sizes{.chunk = 256, .batch = 8, .scored = kScoredAtOnce};
+    const MemoryNeeds needs = memory_needs(*model, Precision::fast, sizes);
+    const size_t before = mx::get_active_memory();
+    mx::reset_peak_memory();
+    size_t bill = needs.transients;
+    {
+      Engine engine(*model, {.batch = 8, .prefill_chunk = 256});
+      std::vector<std::shared_ptr<Recorder>> heard;
+      for (int i = 0; i < 8; i++) {
+        heard.push_back(std::make_shared<Recorder>());
+        Request request =
+            request_of({random_ids(1500, kVocabulary, i), 300 + i}, heard[i]);
+        request.prompt_logprobs = 2;
+        submit(engine, std::move(request));
+        bill += needs.row(1800 + i);
+      }
+      size_t reserved = 0;
+      for (auto& one : heard) {
+        EXPECT_EQ(one->wait().finish, Finish::length);
+        reserved = std::max(reserved, engine.stats().kv_reserved_bytes);
+      }
+      EXPECT_LE(reserved, bill - needs.transients);
+    }
+    EXPECT_LE(mx::get_peak_memory() - before, bill) << type;
+    EXPECT_LE(mx::get_active_memory(), before) << type;
+  }
+}
+
+// Room for two rows at first and for one at full length: they grow, the younger
+// makes room, waits, and goes on where it was. The second of five is cancelled
+// while it waits, the fourth has its prompt scored.
+TEST(EngineMemory, RowsThatFindNoRoomWaitAndGoOn) {
+  for (const char* type : {"llama", "gemma3_text"}) {
+    const auto model = tiny_model(type);
+    const StepSizes sizes{.chunk = 256, .batch = 4, .scored = kScoredAtOnce};
+    const MemoryNeeds needs = memory_needs(*model, Precision::fast, sizes);
+    const size_t rows = 2 * needs.row(768), before = mx::get_active_memory();
+    mx::reset_peak_memory();
+    Engine engine(*model,
+                  {.batch = 4,
+                   .prefill_chunk = 256,
+                   .memory_budget = needs.weights + needs.transients + rows});
+    std::vector<Ask> asks;
+    std::vector<std::shared_ptr<Recorder>> heard;
+    std::vector<std::shared_ptr<Ticket>> tickets;
+    for (int i = 0; i < 5; i++) {
+      asks.push_back({random_ids(100 + i, kVocabulary, i), 800});
+      asks[i].sampling = {.temperature = 0.9f,
+                          .repetition_penalty = 1.1f,
+                          .seed = uint64_t(i),
+                          .logprobs = 2};
+      heard.push_back(std::make_shared<Recorder>());
+    }
+    heard[0]->token = [&](int tokens) {
+      if (tokens == 780) tickets[1]->cancel();
+      return true;
+    };
+    std::vector<Request> requests;
+    for (int i = 0; i < 5; i++) {
+      requests.push_back(request_of(asks[i], heard[i]));
+      if (i == 3) requests[i].prompt_logprobs = 1;
+    }
+    std::promise<void> submitted;
+    heard[0]->progress = [&](int fed) {
+      if (fed == 0) submitted.get_future().wait();
+    };
+    tickets = std::get<Tickets>(engine.submit(std::move(requests)));
+    submitted.set_value();
+    for (int i : {0, 2, 3, 4}) {
+      SCOPED_TRACE(i);
+      expect_solo(*model, asks[i], *heard[i]);
+    }
+    EXPECT_EQ(heard[1]->wait().finish, Finish::cancelled);
+    EXPECT_GT(heard[1]->tokens().size(), 400u);
+    EXPECT_EQ(heard[3]->prompt().size(), 102u);
+    EXPECT_GE(engine.stats().pauses, 2u);
+    EXPECT_LE(mx::get_peak_memory() - before, needs.transients + rows);
+  }
 }
 
 // By whole forward passes: log(softmax) in double.

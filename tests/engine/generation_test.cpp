@@ -20,12 +20,11 @@ std::vector<int32_t> generate(const TextModel& model, GenerationOptions options,
 DecodeRowPtr decode_row(const TextModel& model,
                         const std::vector<int32_t>& prompt,
                         const SamplingParams& sampling, int tokens) {
-  return std::make_shared<DecodeRow>(
-      DecodeRow{.row = model.make_row(kv_number(Precision::fast)),
-                .sampler = SamplerRow(sampling, model.facts().vocabulary,
-                                      prompt),
-                .position = prompt.size(),
-                .left = tokens});
+  return std::make_shared<DecodeRow>(DecodeRow{
+      .row = model.make_row(kv_number(Precision::fast)),
+      .sampler = SamplerRow(sampling, model.facts().vocabulary, prompt),
+      .position = prompt.size(),
+      .left = tokens});
 }
 
 // Greedy tokens by whole forward passes, without cache or pipeline.

@@ -17,9 +17,9 @@ using Kind = Refusal::Kind;
 
 // 1000 bytes of weights, 200 of transients, 10 a token.
 MemoryNeeds needs() {
-  return {.weights = 1000,
-          .transients = 200,
-          .row = [](int tokens) { return size_t(10) * tokens; }};
+  return {.weights = 1000, .transients = 200, .row = [](int tokens) {
+            return size_t(10) * tokens;
+          }};
 }
 
 TEST(Admission, LongestRowIsWhatContextAndMemoryAllow) {
@@ -72,15 +72,24 @@ TEST(Admission, RowsWaitForMemoryAndForAPlace) {
   EXPECT_FALSE(admission.reserve(1)) << "there are two places";
 }
 
+TEST(Admission, ReservationsGrowWhereThereIsRoom) {
+  Admission admission(needs(), 5000, 0, 8);
+  const auto first = admission.reserve(100), second = admission.reserve(200);
+  EXPECT_TRUE(first->extend(180));
+  EXPECT_EQ(first->tokens(), 180);
+  EXPECT_FALSE(first->extend(181));
+  EXPECT_EQ(first->tokens(), 180);
+  EXPECT_EQ(admission.reserved_bytes(), 3800u);
+}
+
 JobPtr job(int prompt = 1) {
-  return std::make_shared<Job>(
-      Job{.request = {.prompt = std::vector<int32_t>(prompt)},
-          .ticket = std::make_shared<Ticket>(),
-          .decode = {.row = Row({}),
-                     .sampler = SamplerRow({}, 4),
-                     .position = 0,
-                     .left = 0},
-          .most = 0});
+  return std::make_shared<Job>(Job{.ticket = std::make_shared<Ticket>(),
+                                   .decode = {.row = Row({}),
+                                              .sampler = SamplerRow({}, 4),
+                                              .position = 0,
+                                              .left = 0},
+                                   .prompt = prompt,
+                                   .most = 0});
 }
 
 JobPtr take(RequestQueue& queue) {
@@ -107,7 +116,7 @@ TEST(RequestQueue, NobodyOvertakesOneThatDoesNotFit) {
   RequestQueue queue(3);
   const JobPtr large = job(100), small = job(1);
   queue.push({large, small});
-  const auto fits = [](const Job& j) { return j.prompt() < 50; };
+  const auto fits = [](const Job& j) { return j.prompt < 50; };
   EXPECT_EQ(queue.take(fits), nullptr);
   large->ticket->cancel();
   EXPECT_THAT(queue.take_cancelled(), ElementsAre(large));

@@ -55,7 +55,8 @@ TEST_P(RealRows, EightRequestsEqualTheirSoloRuns) {
     submit(engine, request_of(asks[i], heard[i]));
   }
   for (int i = 0; i < 8; i++) {
-    EXPECT_EQ(heard[i]->wait().finish, Finish::length) << heard[i]->wait().reason;
+    EXPECT_EQ(heard[i]->wait().finish, Finish::length)
+        << heard[i]->wait().reason;
     EXPECT_TRUE(same(heard[i]->tokens(), solo(*model_, asks[i]).tokens)) << i;
   }
 }

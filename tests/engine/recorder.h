@@ -105,10 +105,9 @@ inline bool same(const Sampled& a, const Sampled& b) {
 
 // Token for token, and bit for bit in their log-probabilities.
 inline bool same(const std::vector<Sampled>& a, const std::vector<Sampled>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Sampled& x, const Sampled& y) {
-                      return same(x, y);
-                    });
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const Sampled& x, const Sampled& y) { return same(x, y); });
 }
 
 // One ticket of a submission that must have been taken.

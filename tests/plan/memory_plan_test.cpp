@@ -12,9 +12,7 @@ namespace {
 // Full layers of 100 bytes a token, rings of 50 for the last 512; in steps of
 // 256 tokens.
 MemoryNeeds needs() {
-  return {.weights = 1'000'000,
-          .transients = 50'000,
-          .row = [](int tokens) {
+  return {.weights = 1'000'000, .transients = 50'000, .row = [](int tokens) {
             const size_t room = (size_t(tokens) + 255) / 256 * 256;
             return 100 * room + 50 * std::min<size_t>(room, 512);
           }};
@@ -99,10 +97,10 @@ class Groups : public testing::Test {
 TEST_F(Groups, TheMachinesMemoryWithoutALimit) {
   put("proc/meminfo",
       "MemTotal:       24000000 kB\nMemFree:         1000000 kB\n");
-  EXPECT_EQ(limit(), 24'000'000u * 1024);
+  EXPECT_EQ(limit(), 24'576'000'000u);
   put("proc/self/cgroup", "0::/\n");
   put("sys/fs/cgroup/memory.max", "max\n");
-  EXPECT_EQ(limit(), 24'000'000u * 1024);
+  EXPECT_EQ(limit(), 24'576'000'000u);
 }
 
 TEST_F(Groups, TheLowestLimitOnTheWayUp) {
