@@ -17,7 +17,7 @@
 # BAN        ids of the end tokens, so that answers have one length
 #            (default 0,2: SmolLM2's)
 # THREADS (all cores), ROUNDS (5), STREAMS ("1 8 32"), RUN_S (20; soak: 180),
-# WARMUP_S (4), BATCH (32: rows that decode together), PORT (8790)
+# WARMUP_S (4; soak: 30), BATCH (32: rows that decode together), PORT (8790)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,7 @@ llama_server=${LLAMA_SERVER:-llama-server}
 quern=${QUERN:-build/release/quern}
 serve_load=${SERVE_LOAD:-build/release/bench/serve/serve_load}
 ban=${BAN:-0,2} threads=${THREADS:-$(nproc)} rounds=${ROUNDS:-5}
-batch=${BATCH:-32} port=${PORT:-8790} warmup_s=${WARMUP_S:-4}
+batch=${BATCH:-32} port=${PORT:-8790}
 context=1024 # tokens of a row, prompt and answer
 
 die() { echo "bench_serve: $*" >&2; exit 1; }
@@ -43,7 +43,7 @@ trap stop_server EXIT
 start_quern() { # rows
   # shellcheck disable=SC2086
   "$quern" serve "$model" --port "$port" --threads "$threads" --batch "$1" \
-    --queue 512 ${QUERN_FLAGS:-} >"$out/quern.log" 2>&1 &
+    --queue 512 --log-level warning ${QUERN_FLAGS:-} >"$out/quern.log" 2>&1 &
   server=$!
 }
 
@@ -83,7 +83,7 @@ speed() {
     for ((i = 1; i <= rounds; ++i)); do
       for side in $(in_turn "$i"); do
         round "$side" "$streams" "$i" --seconds "${RUN_S:-20}" \
-          --warmup "$warmup_s" --prompt-tokens 32-96 --max-tokens 64-128 \
+          --warmup "${WARMUP_S:-4}" --prompt-tokens 32-96 --max-tokens 64-128 \
           --ban "$ban"
       done
     done
@@ -105,7 +105,8 @@ served() {
 soak() {
   local side
   for side in $(in_turn 1); do
-    round "$side" 256 1 --seconds "${RUN_S:-180}" --chat \
+    round "$side" 256 1 --seconds "${RUN_S:-180}" \
+      --warmup "${WARMUP_S:-30}" --chat \
       --prompt-tokens 16-256 --max-tokens 16-96 --temperature 0.8 \
       --disconnect-share 0.1 --malformed-share 0.05 --slow-reader-share 0.02 \
       --ban "$ban" --stuck-after 300

@@ -62,6 +62,7 @@ class Load {
         plan_(options),
         figures_(options.warmup_s, last_start()),
         server_(server),
+        next_look_(options.warmup_s),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     const sockaddr_in address = resolve(options);
     for (int i = 0; i < options.streams; ++i) {
@@ -120,11 +121,11 @@ class Load {
   LoadPlan plan_;
   Figures figures_;
   ProcessWatch* server_;
+  double next_look_;
   File epoll_;
   std::deque<Caller> callers_;
   Clock clock_;
   int begun_ = 0;
-  double next_look_ = 0;
 };
 
 bool is_ready(const LoadOptions& options, const sockaddr_in& address) {

@@ -8,8 +8,8 @@
 namespace quern {
 
 // Returns when the last call has ended. `server`, which may be null, is looked
-// at each second while new calls are made. Throws Error if options.host is not
-// an IPv4 address or a name of one.
+// at each second of the window: after the warm-up, while new calls are made.
+// Throws Error if options.host is not an IPv4 address or a name of one.
 Figures run_load(const LoadOptions& options, ProcessWatch* server);
 
 // Whether GET /health is answered with 200 within `seconds`.
