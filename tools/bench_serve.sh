@@ -98,6 +98,7 @@ served() {
     rate=$("$quern" bench "$model" --prompt 512 --gen 64 --runs 10 \
       --threads "$threads" --json | grep -o '"decode_tps": *[0-9.]*' |
       grep -o '[0-9.]*$')
+    rate=$(printf %.2f "$rate")
     echo "bench,1,-,$rate,-,-,-,-,-,-,-,-,-,-" >>"$csv"
   done
 }
@@ -119,27 +120,40 @@ medians() {
   awk -F, '
     function median(text, n, v, i, j, t) {
       n = split(text, v, " ")
+      if (v[1] == "-") return "-"
       for (i = 2; i <= n; ++i)
         for (j = i; j > 1 && v[j - 1] + 0 > v[j] + 0; --j) {
           t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
         }
       return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
     }
-    NR == 1 { print "rounds," $0; columns = NF; next }
+    function show(i, text) {
+      printf "%*s%s", width[i], text, i < columns ? " " : "\n"
+    }
+    NR == 1 {
+      columns = NF + 1
+      for (i = 1; i <= columns; ++i) {
+        name = i == columns ? "rounds" : $i
+        width[i] = length(name) > 7 ? length(name) : 7
+        show(i, name)
+      }
+      next
+    }
     {
-      key = $1 "," $2
+      key = $1 SUBSEP $2
       if (!(key in rows)) keys[++count] = key
       ++rows[key]
       for (i = 3; i <= NF; ++i) values[key, i] = values[key, i] " " $i
     }
     END {
       for (k = 1; k <= count; ++k) {
-        line = rows[keys[k]] "," keys[k]
-        for (i = 3; i <= columns; ++i)
-          line = line "," median(values[keys[k], i])
-        print line
+        split(keys[k], names, SUBSEP)
+        show(1, names[1])
+        show(2, names[2])
+        for (i = 3; i < columns; ++i) show(i, median(values[keys[k], i]))
+        show(columns, rows[keys[k]])
       }
-    }' "$csv" | column -s, -t
+    }' "$csv"
 }
 
 case $mode in speed | served | soak) ;; *) die "unknown mode $mode" ;; esac
