@@ -123,7 +123,9 @@ asio::awaitable<Session::Shortcut> Session::read_head(Turn& turn) {
   expire_in(state_.options.header_timeout_s);
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
+  idle_ = true;
   co_await http::async_read_header(socket_, buffer_, turn.parser, token);
+  idle_ = false;
   if (error) turn.broken = true;
   Shortcut reply = refusal(error, state_.options);
   if (error && !reply) throw boost::system::system_error(error);

@@ -93,7 +93,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::beast::flat_buffer buffer_;  // read, not parsed yet
   boost::asio::steady_timer timer_;   // of wait()
   Clock::time_point deadline_ = Clock::time_point::max();
-  bool idle_ = false;      // waits for a request
+  bool idle_ = false;      // waits for a request or the rest of its head
   bool closing_ = false;   // takes no further request
   bool watching_ = false;  // an answer is under way: the peer's end cancels it
   bool waiting_ = false;   // for bytes of the peer, while watching
