@@ -11,16 +11,16 @@ Admission::Admission(MemoryNeeds needs, size_t budget, int context, int places)
       budget_(budget),
       context_(context > 0 ? context : kMostTokens),
       places_(places) {
-  const size_t fixed = needs_.weights + needs_.transients;
-  if (budget_ > fixed) {
-    room_ = budget_ - fixed;
+  if (budget_ > needs_.fixed()) {
+    room_ = budget_ - needs_.fixed();
     longest_row_ = quern::longest_row(needs_, room_, context_);
   }
   if (longest_row_ < 2) {
     fail(
         "the model does not fit into {:.0f} MB of memory: its weights take "
         "{:.0f} MB, a step {:.0f} MB",
-        budget_ / 1e6, needs_.weights / 1e6, needs_.transients / 1e6);
+        budget_ / 1e6, needs_.weights / 1e6,
+        (needs_.transients + needs_.reserve) / 1e6);
   }
 }
 

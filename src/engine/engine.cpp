@@ -13,9 +13,6 @@
 namespace quern {
 namespace {
 
-// Freed memory that MLX may keep for itself.
-constexpr size_t kAllocatorCache = 256 << 20;
-
 void check(const char* name, int value, int low, int high) {
   if (value < low || value > high) {
     fail("[engine] {} must be in [{}, {}], got {}", name, low, high, value);

@@ -12,9 +12,8 @@ namespace {
 // MLX allocates the results of some hundred operations before the first of them
 // has run: those of so many layers.
 constexpr int kLayersAhead = 12;
-// Scratch of samplers and kernels, and what the allocator keeps.
-constexpr size_t kSlack = 16 << 20;
-constexpr int kSamplerBytes = 24;  // of each token of the vocabulary
+constexpr size_t kScratch = 16 << 20;  // of kernels
+constexpr int kSamplerBytes = 24;  // of each row and token of the vocabulary
 
 // The number in a file, or 0: "max" and what is not there set no limit.
 size_t number_in(const Path& file) {
@@ -51,9 +50,9 @@ MemoryNeeds memory_needs(const TextModel& model, Precision precision,
   return {.weights = facts.weight_bytes,
           .transients = tokens * layers * facts.layer_bytes +
                         // Two steps may be under way.
-                        (2 * size_t(sizes.batch) + sizes.scored) * logits +
-                        size_t(sizes.batch) * facts.vocabulary * kSamplerBytes +
-                        kSlack,
+                        (2 * size_t(sizes.batch) + sizes.scored) * logits,
+          .reserve = kAllocatorCache + kScratch +
+                     size_t(sizes.batch) * facts.vocabulary * kSamplerBytes,
           .row = [empty](int tokens) { return empty->bytes_at(tokens); }};
 }
 
@@ -68,16 +67,17 @@ int longest_row(const MemoryNeeds& needs, size_t bytes, int most) {
 
 MemoryPlan plan_memory(const MemoryNeeds& needs, size_t budget, int context,
                        int most_context) {
-  const size_t fixed = needs.weights + needs.transients;
   MemoryPlan plan{.context_tokens = context,
                   .weights_bytes = needs.weights,
                   .kv_bytes = needs.row(context),
                   .transient_bytes = needs.transients,
+                  .reserve_bytes = needs.reserve,
                   .usable_bytes = budget};
-  plan.total_bytes = fixed + plan.kv_bytes + plan.reserve_bytes;
+  plan.total_bytes = needs.fixed() + plan.kv_bytes;
   plan.fits = plan.total_bytes <= budget;
-  if (budget > fixed) {
-    plan.max_safe_context = longest_row(needs, budget - fixed, most_context);
+  if (budget > needs.fixed()) {
+    plan.max_safe_context =
+        longest_row(needs, budget - needs.fixed(), most_context);
   }
   return plan;
 }

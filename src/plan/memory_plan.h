@@ -9,12 +9,18 @@
 
 namespace quern {
 
+// Freed memory that MLX's allocator may keep for its next arrays.
+constexpr size_t kAllocatorCache = 128 << 20;
+
 // Bytes that the use of a model needs.
 struct MemoryNeeds {
   size_t weights = 0;
   size_t transients = 0;  // of the steps under way: activations and logits
+  size_t reserve = 0;     // scratch, and what the allocator keeps
   // Of a row that comes to hold `tokens`, at most.
   std::function<size_t(int tokens)> row;
+
+  size_t fixed() const { return weights + transients + reserve; }
 };
 
 // The largest steps of an engine.

@@ -15,11 +15,12 @@ namespace {
 using testing::ElementsAre;
 using Kind = Refusal::Kind;
 
-// 1000 bytes of weights, 200 of transients, 10 a token.
+// 1000 bytes of weights, 200 for steps, 10 a token.
 MemoryNeeds needs() {
-  return {.weights = 1000, .transients = 200, .row = [](int tokens) {
-            return size_t(10) * tokens;
-          }};
+  return {
+      .weights = 1000, .transients = 150, .reserve = 50, .row = [](int tokens) {
+        return size_t(10) * tokens;
+      }};
 }
 
 TEST(Admission, LongestRowIsWhatContextAndMemoryAllow) {

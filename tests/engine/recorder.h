@@ -110,6 +110,13 @@ inline bool same(const std::vector<Sampled>& a, const std::vector<Sampled>& b) {
       [](const Sampled& x, const Sampled& y) { return same(x, y); });
 }
 
+// Whether `some` are the first of `all`.
+inline bool begins(const std::vector<Sampled>& all,
+                   const std::vector<Sampled>& some) {
+  return some.size() <= all.size() &&
+         same(some, {all.begin(), all.begin() + some.size()});
+}
+
 // One ticket of a submission that must have been taken.
 inline std::shared_ptr<Ticket> submit(Engine& engine, Request request) {
   std::vector<Request> requests;

@@ -12,7 +12,10 @@ namespace {
 // Full layers of 100 bytes a token, rings of 50 for the last 512; in steps of
 // 256 tokens.
 MemoryNeeds needs() {
-  return {.weights = 1'000'000, .transients = 50'000, .row = [](int tokens) {
+  return {.weights = 1'000'000,
+          .transients = 30'000,
+          .reserve = 20'000,
+          .row = [](int tokens) {
             const size_t room = (size_t(tokens) + 255) / 256 * 256;
             return 100 * room + 50 * std::min<size_t>(room, 512);
           }};
@@ -24,6 +27,9 @@ TEST(MemoryPlan, AddsUp) {
   EXPECT_EQ(plan.context_tokens, 1000);
   EXPECT_EQ(plan.kv_bytes, 100u * 1024 + 50 * 512);
   EXPECT_EQ(plan.total_bytes, 1'050'000u + 102'400 + 25'600);
+  EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.kv_bytes +
+                                  plan.transient_bytes + plan.reserve_bytes);
+  EXPECT_EQ(plan.reserve_bytes, 20'000u);
   EXPECT_EQ(plan.usable_bytes, 1'200'000u);
   // 150,000 bytes for rows: 1024 tokens take 128,000, 1280 take 153,600.
   EXPECT_EQ(plan.max_safe_context, 1024);
