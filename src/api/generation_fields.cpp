@@ -197,7 +197,7 @@ void refuse_unsupported(const Fields& fields) {
   }
   for (const char* name : {"guided_grammar", "guided_regex", "guided_choice",
                            "guided_json", "structured_outputs", "grammar",
-                           "json_schema", "functions", "adapter"}) {
+                           "json_schema", "functions", "adapter", "hlg"}) {
     const Json* value = fields.find(name);
     if (value && !is_none(*value)) {
       refuse(name, "{} is not supported yet", name);

@@ -24,15 +24,14 @@ std::shared_ptr<ServedModel> load_scripted(EngineOptions options) {
   auto tokenizer = Tokenizer::from_directory(path).or_throw();
   auto templates = ChatTemplates::from_directory(path).or_throw();
   auto format = ReplyFormat::of(tokenizer, templates);
-  auto served = std::make_shared<ServedModel>(
-      ServedModel{.id = "org/scripted",
-                  .created = 7,
-                  .model = load_model(path).or_throw(),
-                  .tokenizer = std::move(tokenizer),
-                  .templates = std::move(templates),
-                  .format = std::move(format),
-                  .defaults = {},
-                  .kv_layers = {"append/f16"}});
+  std::shared_ptr<ServedModel> served(
+      new ServedModel{.id = "org/scripted",
+                      .created = 7,
+                      .model = load_model(path).or_throw(),
+                      .tokenizer = std::move(tokenizer),
+                      .templates = std::move(templates),
+                      .format = std::move(format),
+                      .kv_layers = {"append/f16"}});
   options.context = kContext;
   served->engine = std::make_unique<Engine>(*served->model, options);
   return served;
