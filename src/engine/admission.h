@@ -25,6 +25,8 @@ class Admission {
   // The longest answer: what was asked for, within the room that is left.
   int most_tokens(int prompt, int max_tokens) const;
   size_t budget() const { return budget_; }
+  // Bytes of the budget that are for rows.
+  size_t room() const { return room_; }
 
   // A place and the memory of a row; gives them back when it dies. Of one
   // thread.

@@ -7,11 +7,16 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/evaluate.h"
 #include "engine/prompt_scores.h"
 #include "engine/scheduler.h"
 
 namespace quern {
 namespace {
+
+// Without a request for so long the engine gives memory back. Longer than the
+// time that rates look back.
+constexpr double kIdleSeconds = 6;
 
 void check(const char* name, int value, int low, int high) {
   if (value < low || value > high) {
@@ -20,7 +25,8 @@ void check(const char* name, int value, int low, int high) {
 }
 
 EngineOptions checked(EngineOptions options, const ModelFacts& facts) {
-  const int context = facts.context > 0 ? facts.context : kMostTokens;
+  const int context = facts.context > 0 ? std::min(facts.context, kMostTokens)
+                                        : kMostTokens;
   check("batch", options.batch, 1, 4096);
   check("queue", options.queue, 0, 1 << 20);
   check("prefill_chunk", options.prefill_chunk, 1, 1 << 16);
@@ -75,7 +81,9 @@ class Engine::Impl {
     stats.queued += queued;
     stats.context = options_.context;
     stats.weight_bytes = model_.facts().weight_bytes;
+    stats.places = options_.batch;
     stats.budget_bytes = options_.memory_budget;
+    stats.kv_budget_bytes = admission_.room();
     stats.requests = requests_;
     stats.refused = refused_;
     return stats;
@@ -87,6 +95,9 @@ class Engine::Impl {
     while (queue_.wait(scheduler_.busy())) {
       scheduler_.turn();
       publish();
+      if (scheduler_.busy() || queue_.wait_for(kIdleSeconds)) continue;
+      give_back_memory();
+      publish();  // nothing a second
     }
     scheduler_.cancel_all();
     mx::clear_streams();  // this thread's

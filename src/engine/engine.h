@@ -117,11 +117,13 @@ struct EngineStats {
   int rows = 0;     // decoding
   int joining = 0;  // in prefill
   int queued = 0;   // paused rows included
+  int places = 0;   // for rows and joiners
   int context = 0;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;           // held by rows
   size_t kv_reserved_bytes = 0;  // what rows may grow to for now
   size_t budget_bytes = 0;
+  size_t kv_budget_bytes = 0;  // what the budget leaves for rows
   uint64_t requests = 0;      // submitted, refused ones included
   uint64_t finished[4] = {};  // by Finish
   uint64_t refused = 0;

@@ -2,6 +2,10 @@
 
 #include <mlx/mlx.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace quern {
 
 void settle() noexcept {
@@ -18,6 +22,13 @@ void start(const std::vector<mx::array>& arrays) {
 
 void wait(mx::array& array) {
   on_device([&] { mx::eval(array); });
+}
+
+void give_back_memory() {
+  mx::clear_cache();
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace quern

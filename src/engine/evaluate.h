@@ -36,4 +36,7 @@ void start(const std::vector<mx::array>& arrays);
 // Evaluates `array`.
 void wait(mx::array& array);
 
+// Gives the memory that the allocators keep for later back to the system.
+void give_back_memory();
+
 }  // namespace quern

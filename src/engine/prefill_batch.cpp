@@ -3,6 +3,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/evaluate.h"
 
@@ -11,11 +12,17 @@ namespace quern {
 using mx::array;
 
 std::vector<int> share_out(std::span<const int> lacking, int chunk) {
-  std::vector<int> counts;
-  for (int tokens : lacking) {
-    counts.push_back(std::min(tokens, chunk));
-    chunk -= counts.back();
-  }
+  std::vector<int> counts(lacking.size());
+  const auto give = [&](size_t row, int most) {
+    const int more = std::min(lacking[row] - counts[row], most);
+    counts[row] += more;
+    chunk -= more;
+  };
+  std::vector<size_t> order(lacking.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t row) { return lacking[row]; });
+  if (!order.empty()) give(0, (chunk + 1) / 2);
+  for (size_t row : order) give(row, chunk);
   return counts;
 }
 
@@ -41,7 +48,8 @@ void PrefillBatch::plan_step() {
   }
   const std::vector<int> counts = share_out(lacking, chunk_);
   step_.emplace();
-  for (size_t i = 0; i < rows_.size() && counts[i] > 0; i++) {
+  for (size_t i = 0; i < rows_.size(); i++) {
+    if (counts[i] == 0) continue;
     rows_[i].fed += counts[i];
     step_->rows.push_back(rows_[i]);
     step_->counts.push_back(counts[i]);

@@ -18,7 +18,8 @@ struct PromptRow {
 };
 
 // How many tokens of each row go into a step of `chunk`, given how many it
-// lacks: first come, first served.
+// lacks: half for the row that came first, so that it ends; the rest for those
+// that lack least, so that a short prompt does not wait for long ones.
 std::vector<int> share_out(std::span<const int> lacking, int chunk);
 
 class PrefillBatch {

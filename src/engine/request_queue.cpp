@@ -22,6 +22,12 @@ bool RequestQueue::wait(bool busy) {
   return !stopped_;
 }
 
+bool RequestQueue::wait_for(double seconds) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [&] { return stopped_ || !jobs_.empty(); });
+}
+
 std::vector<JobPtr> RequestQueue::take_cancelled() {
   std::lock_guard lock(mutex_);
   const auto first = std::stable_partition(

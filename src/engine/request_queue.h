@@ -22,6 +22,8 @@ class RequestQueue {
 
   // Waits for something to do unless the caller is `busy`; false when stopped.
   bool wait(bool busy);
+  // Waits so long for a request: whether one came, or the queue was stopped.
+  bool wait_for(double seconds);
   // The next request, if `fits(job)`.
   template <class Fits>
   JobPtr take(Fits fits);

@@ -14,6 +14,8 @@ constexpr uint64_t kStepsBetweenClears = 256;  // of the allocator's cache
 
 // The length that memory is promised for to a row of `tokens`.
 int64_t tokens_ahead(int64_t tokens) { return tokens + tokens / 4 + 512; }
+// Where memory is short.
+constexpr int kLeastAhead = 256;
 
 void insert_by_age(std::vector<JobPtr>& jobs, JobPtr job) {
   const auto older = [](const JobPtr& a, const JobPtr& b) {
@@ -108,11 +110,15 @@ void Scheduler::make_room() {
     const auto oldest = std::ranges::find_if(jobs_, lacks);
     if (oldest == jobs_.end()) return;
     Job& job = **oldest;
-    const int64_t ahead = tokens_ahead(job.decode.row.length());
-    const auto tokens = int(std::min<int64_t>(job.prompt + job.most, ahead));
-    if (job.reservation->extend(tokens)) {
+    const auto extend = [&](int64_t ahead) {
+      const int tokens = int(std::min<int64_t>(job.prompt + job.most, ahead));
+      if (!job.reservation->extend(tokens)) return false;
       job.decode.most = tokens;
-    } else if (batch_.under_way() > 0) {
+      return true;
+    };
+    const int length = job.decode.row.length();
+    if (extend(tokens_ahead(length)) || extend(length + kLeastAhead)) continue;
+    if (batch_.under_way() > 0) {
       read_steps(0);  // rows that have ended give their memory back
     } else {
       pause(jobs_.back());

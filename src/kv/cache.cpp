@@ -37,7 +37,9 @@ std::unique_ptr<LayerState> Cache::copy() const {
 }
 
 size_t Cache::bytes_at(int tokens) const {
-  const mx::Shape shape = shape_.planes(layout_.capacity_for(tokens));
+  const int capacity = layout_.capacity_for(tokens);
+  if (!shape_.holds(capacity)) return SIZE_MAX;
+  const mx::Shape shape = shape_.planes(capacity);
   return size_t(shape[0]) * shape[1] * shape_.dtype().size();
 }
 

@@ -14,6 +14,7 @@ size_t Row::bytes_at(int tokens) const {
   size_t sum = 0, largest = 0;
   for (const auto& layer : layers_) {
     const size_t bytes = layer->bytes_at(tokens);
+    if (bytes == SIZE_MAX) return SIZE_MAX;
     sum += bytes;
     largest = std::max(largest, bytes);
   }

@@ -22,7 +22,8 @@ class LayerState {
   virtual void trim(int tokens) = 0;
   // Memory held, in bytes.
   virtual size_t bytes() const = 0;
-  // What bytes() is after reserve(tokens) on an empty state.
+  // What bytes() is after reserve(tokens) on an empty state; SIZE_MAX if it
+  // cannot hold so many.
   virtual size_t bytes_at(int tokens) const = 0;
   // Tokens that fit before it has to grow.
   virtual int room() const = 0;

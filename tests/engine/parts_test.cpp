@@ -161,12 +161,14 @@ TEST(RequestQueue, WaitsForARequestOrTheEnd) {
   EXPECT_EQ(queue.take_all().size(), 1u);
 }
 
-TEST(Prefill, SharesAChunkInTheOrderOfComing) {
+TEST(Prefill, SharesAChunkBetweenTheFirstAndTheShortest) {
   const auto shares = [](std::vector<int> lacking) {
     return share_out(lacking, 256);
   };
-  EXPECT_THAT(shares({1000, 5}), ElementsAre(256, 0));
-  EXPECT_THAT(shares({100, 100, 100, 1}), ElementsAre(100, 100, 56, 0));
+  EXPECT_THAT(shares({1000, 5}), ElementsAre(251, 5));
+  EXPECT_THAT(shares({1000, 900, 200}), ElementsAre(128, 0, 128));
+  EXPECT_THAT(shares({1000, 100, 90}), ElementsAre(128, 38, 90));
+  EXPECT_THAT(shares({100, 100, 100, 1}), ElementsAre(100, 100, 55, 1));
   EXPECT_THAT(shares({7}), ElementsAre(7));
   EXPECT_THAT(shares({}), ElementsAre());
 }

@@ -52,6 +52,17 @@ TEST(Cache, SignatureNamesLayoutNumberAndShape) {
             "ring-16/raw-f16/2x32");
 }
 
+// MLX counts what one dimension holds in 31 bits: 2^24 tokens of 127 numbers
+// fit, of 128 they do not.
+TEST(Cache, TellsHowManyTokensItCannotHold) {
+  const auto bytes = [](int head_dim) {
+    const KvShape shape{qmm::Number::f16, 1, head_dim};
+    return Cache(shape, Layout::append()).bytes_at(1 << 24);
+  };
+  EXPECT_EQ(bytes(127), 2ull * 2 * 127 << 24);
+  EXPECT_EQ(bytes(128), SIZE_MAX);
+}
+
 TEST(Cache, RowsOfUnequalSignaturesAreRefused) {
   Cache a = make_cache(Layout::append()), b = make_cache(Layout::ring(8));
   const Tokens t = tokens(2, 1);

@@ -384,13 +384,17 @@ void check(const array& q, const array& k, const array& v,
 
 }  // namespace
 
-mx::Shape KvShape::planes(int capacity) const {
+bool KvShape::holds(int capacity) const {
   const int64_t numbers = int64_t(capacity) * head_dim;
-  if (numbers > std::numeric_limits<int32_t>::max()) {
+  return numbers <= std::numeric_limits<mx::ShapeElem>::max();
+}
+
+mx::Shape KvShape::planes(int capacity) const {
+  if (!holds(capacity)) {
     fail("[kv] {} tokens of {} numbers a head are too many for one row",
          capacity, head_dim);
   }
-  return {2 * kv_heads, mx::ShapeElem(numbers)};
+  return {2 * kv_heads, mx::ShapeElem(capacity * head_dim)};
 }
 
 mx::Dtype KvShape::dtype() const {

@@ -20,7 +20,9 @@ struct KvShape {
   int kv_heads = 0;
   int head_dim = 0;
 
-  // Of the array; throws Error if it would not fit MLX's dimensions.
+  // Whether the array would fit MLX's dimensions.
+  bool holds(int capacity) const;
+  // Of the array; throws Error if it does not hold so many tokens.
   mx::Shape planes(int capacity) const;
   mx::Dtype dtype() const;
 };
