@@ -157,6 +157,7 @@ export class Session extends EventTarget {
     const start = performance.now();
     let saved = start;
     for await (const chunk of streamChat(body, run.stop.signal)) {
+      run.stop.signal.throwIfAborted();
       const now = performance.now();
       if (chunk.progress) {
         run.progress = chunk.progress;

@@ -3,8 +3,9 @@
 
 export function readStats({server, model, kv_quant, admission, batch, requests,
                            throughput}) {
+  const {refused, ...ended} = requests ?? {};
   const finished = requests &&
-      Object.values(requests).reduce((sum, count) => sum + count, 0);
+      Object.values(ended).reduce((sum, count) => sum + count, 0);
   return {
     decodeTps: throughput?.decode_tps,
     prefillTps: throughput?.prefill_tps,
