@@ -1,7 +1,13 @@
 #include "base/log.h"
 
 #include <spdlog/async.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
 
 #include "base/str.h"
 
@@ -9,6 +15,8 @@ namespace quern {
 namespace {
 
 constexpr size_t kWaitingLines = 8192;
+// How long the program's end waits for lines to be read.
+constexpr std::chrono::seconds kLastWords{1};
 
 constexpr spdlog::level::level_enum spd_level(LogLevel level) {
   switch (level) {
@@ -21,6 +29,22 @@ constexpr spdlog::level::level_enum spd_level(LogLevel level) {
   return spdlog::level::off;
 }
 
+// Without stdio, whose locks a blocked write would hold while the program ends.
+class Stderr : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    size_t sent = 0;
+    while (sent < text.size()) {
+      const ssize_t count =
+          ::write(STDERR_FILENO, text.data() + sent, text.size() - sent);
+      if (count <= 0) return;
+      sent += size_t(count);
+    }
+  }
+  void flush_() override {}
+};
+
 // Writes from a thread of its own, which ends with the program.
 class Log {
  public:
@@ -28,11 +52,23 @@ class Log {
       : thread_(
             std::make_shared<spdlog::details::thread_pool>(kWaitingLines, 1)),
         logger_(std::make_shared<spdlog::async_logger>(
-            "quern", std::make_shared<spdlog::sinks::stderr_sink_mt>(), thread_,
+            "quern", std::make_shared<Stderr>(), thread_,
             spdlog::async_overflow_policy::overrun_oldest)) {
     logger_->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
-    logger_->flush_on(spdlog::level::debug);
   }
+  // A write that nobody reads is left behind.
+  ~Log() {
+    std::promise<void> promise;
+    const auto written = promise.get_future();
+    std::thread([thread = std::move(thread_),
+                 promise = std::move(promise)]() mutable {
+      thread.reset();
+      promise.set_value();
+    }).detach();
+    written.wait_for(kLastWords);
+  }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
 
   spdlog::async_logger& logger() { return *logger_; }
 

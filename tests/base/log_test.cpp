@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -76,6 +77,19 @@ TEST(Log, TakesLinesFromManyThreads) {
   for (const std::string& line : lines) {
     EXPECT_TRUE(line.ends_with(" info line")) << line;
   }
+}
+
+TEST(Log, TheProgramEndsThoughNobodyReadsIt) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto fill_and_exit = [] {
+    int unread[2];
+    if (::pipe(unread) != 0) std::abort();
+    ::dup2(unread[1], STDERR_FILENO);
+    ::alarm(20);
+    for (int i = 0; i < 10'000; ++i) log(LogLevel::error, "a line");
+    std::exit(0);
+  };
+  EXPECT_EXIT(fill_and_exit(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
