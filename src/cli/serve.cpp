@@ -111,14 +111,8 @@ std::shared_ptr<ServedModel> load(const ServeOptions& o) {
                   .engine = std::move(running)});
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-void warn_if_open(const ServerOptions& o) {
-  if (!o.unix_socket.empty() || !o.api_keys.empty() || is_loopback(o.host)) {
-    return;
-  }
+void warn_if_open(const Server& server, const ServerOptions& o) {
+  if (server.is_local() || !o.api_keys.empty()) return;
   log(LogLevel::warning,
       fmt::format("everyone who reaches {} can use this server: --api-key "
                   "asks for a key",
@@ -139,7 +133,7 @@ void serve(const ServeOptions& o) {
   Service service;
   Server server(service, o.server);
   log(LogLevel::info, fmt::format("{}: loading the model", server.url()));
-  warn_if_open(o.server);
+  warn_if_open(server, o.server);
   auto loading =
       std::async(std::launch::async, [&] { service.serve(load(o)); });
   while (loading.wait_for(std::chrono::milliseconds(50)) !=
@@ -162,8 +156,12 @@ void add_address_options(CLI::App& app, ServeOptions& o) {
       ->type_name("HOST");
   add_number(app, "--port", s.port, 0, 65535,
              "The port (default 8080); 0: any free one");
+  const auto set_unix = [&s](const std::string& text) {
+    if (text.empty()) throw UsageError("--unix: expected a path, got ''");
+    s.unix_socket = text;
+  };
   add_value(
-      app, "--unix", [&s](const std::string& text) { s.unix_socket = text; },
+      app, "--unix", set_unix,
       "Listen on this socket file in place of a port")
       ->type_name("PATH");
   const auto add_key = [&s](const std::string& key) {

@@ -7,6 +7,9 @@
 
 namespace quern {
 
+std::string lower(std::string_view text);  // of ASCII
+std::string_view trimmed(std::string_view text);  // of spaces and tabs
+
 // A path or a query's value with each %XX as its byte; a '%' that begins no
 // such triple stays.
 std::string percent_decoded(std::string_view text);

@@ -3,7 +3,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -46,13 +45,23 @@ void set_port(sockaddr* address, int port) {
        quern_answers(host, port) ? ": a quern answers there" : "");
 }
 
+// Also if it is too busy to take a connection.
 bool someone_listens(const sockaddr_un& address) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool connected =
+  const int fd =
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool refused =
       ::connect(fd, reinterpret_cast<const sockaddr*>(&address),
-                sizeof address) == 0;
+                sizeof address) != 0 &&
+      errno == ECONNREFUSED;
   ::close(fd);
-  return connected;
+  return !refused;
+}
+
+sockaddr_storage address_of(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return address;
 }
 
 void remove_stale(const Path& path, const sockaddr_un& address) {
@@ -74,12 +83,35 @@ ListeningSocket::~ListeningSocket() {
 }
 
 int ListeningSocket::port() const {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+  const sockaddr_storage address = address_of(fd_);
   return ntohs(address.ss_family == AF_INET
-                   ? reinterpret_cast<sockaddr_in&>(address).sin_port
-                   : reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+                   ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                   : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+bool ListeningSocket::is_local() const {
+  const sockaddr_storage address = address_of(fd_);
+  if (family_ == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  if (family_ == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+  }
+  return true;
+}
+
+SocketFile::SocketFile(Path path) : path_(std::move(path)) {
+  ::lstat(path_.c_str(), &found_);
+}
+
+SocketFile::~SocketFile() {
+  struct stat now;
+  if (::lstat(path_.c_str(), &now) == 0 && now.st_dev == found_.st_dev &&
+      now.st_ino == found_.st_ino) {
+    ::unlink(path_.c_str());
+  }
 }
 
 std::vector<ListeningSocket> listen_tcp(const std::string& host, int port) {

@@ -1,6 +1,8 @@
 // Addresses that the server listens on.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,11 +21,26 @@ class ListeningSocket {
   ListeningSocket& operator=(ListeningSocket&&) = delete;
 
   int family() const { return family_; }
-  int port() const;  // of TCP
+  int port() const;       // of TCP
+  bool is_local() const;  // only programs of this machine reach it
   int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_, family_;
+};
+
+// The file of a unix socket that listens: removed with its owner, unless
+// another has taken its place.
+class SocketFile {
+ public:
+  explicit SocketFile(Path path);
+  ~SocketFile();
+  SocketFile(const SocketFile&) = delete;
+  SocketFile& operator=(const SocketFile&) = delete;
+
+ private:
+  const Path path_;
+  struct stat found_ = {};
 };
 
 // Every address of `host` (a name or an address); at least one. Throws Error

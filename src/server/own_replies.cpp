@@ -87,6 +87,13 @@ ApiReply overload_reply(std::string_view reason) {
   return reply;
 }
 
+ApiReply shutting_down_reply() {
+  ApiReply reply = error_reply(503, "the server is shutting down",
+                               "server_error", {}, "shutting_down");
+  reply.headers.emplace_back("Retry-After", "5");
+  return reply;
+}
+
 ApiReply internal_error_reply(std::string_view id, std::string_view reason) {
   log(LogLevel::error, fmt::format("{} failed: {}", id, reason));
   return error_reply(

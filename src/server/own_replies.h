@@ -23,6 +23,7 @@ ApiReply wrong_type_reply(std::string_view type);           // 415
 ApiReply wrong_coding_reply(std::string_view coding);       // 415
 ApiReply wrong_expectation_reply(std::string_view expect);  // 417
 ApiReply overload_reply(std::string_view reason);  // 503, to be retried
+ApiReply shutting_down_reply();                             // 503
 
 // 500; the log gets the reason.
 ApiReply internal_error_reply(std::string_view id, std::string_view reason);

@@ -17,9 +17,9 @@ constexpr Route kRoutes[] = {
     {"POST", "/tokenize", tokenize, kTakesBody},
     {"POST", "/detokenize", detokenize, kTakesBody},
     {"POST", "/apply-template", apply_template, kTakesBody},
-    {"GET", "/stats", stats},
-    {"GET", "/metrics", nullptr},
-    {"GET", "/health", health, kNoBody, kOpen},
+    {"GET", "/stats", stats, kNoBody, kWithKey, kPolled},
+    {"GET", "/metrics", nullptr, kNoBody, kWithKey, kPolled},
+    {"GET", "/health", health, kNoBody, kOpen, kPolled},
     {"GET", "/v1", describe},
 };
 

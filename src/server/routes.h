@@ -19,10 +19,12 @@ struct Route {
   ApiOutcome (*endpoint)(Service& service, const ApiRequest& request);
   bool takes_body = false;  // JSON; then it may be slow
   bool open = false;        // asks for no key
+  bool polled = false;      // asked again and again: not worth a line of log
 };
 
 // For the last columns of a table.
-inline constexpr bool kTakesBody = true, kNoBody = false, kOpen = true;
+inline constexpr bool kTakesBody = true, kNoBody = false, kOpen = true,
+                      kWithKey = false, kPolled = true;
 
 // The table.
 std::span<const Route> all_routes();

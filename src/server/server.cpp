@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <future>
+#include <optional>
 #include <thread>
 #include <unordered_set>
 
@@ -73,6 +74,14 @@ void turn_away(Session::Socket socket, const std::string& cors_origin) {
   socket.shutdown(Session::Socket::shutdown_send, ignored);
 }
 
+void log_fault(std::string_view what, const std::exception& e) noexcept {
+  try {
+    log(LogLevel::error, fmt::format("{}: {}", what, e.what()));
+  } catch (const std::exception&) {
+    // Not even memory for a line: there is nothing else to be done.
+  }
+}
+
 // A thread and the connections that live on it.
 class IoThread {
  public:
@@ -94,40 +103,50 @@ class IoThread {
     done.get();
   }
 
-  // On the thread from here on. `ended` is called when the session has.
-  void add(std::shared_ptr<Session> session, std::function<void()> ended) {
-    sessions_.insert(session);
-    if (draining_) session->drain();
-    auto running = session->run();
-    asio::co_spawn(context_, std::move(running),
-                   [this, session, ended](std::exception_ptr) {
-                     sessions_.erase(session);
-                     ended();
-                   });
+  // On the thread from here on. `place` is held until the session has ended.
+  void add(std::shared_ptr<Session> session, std::shared_ptr<void> place) {
+    auto living = live(std::move(session), std::move(place));
+    asio::co_spawn(context_, std::move(living), asio::detached);
   }
   void drain() {
     draining_ = true;
     for (const auto& session : sessions_) session->drain();
+  }
+  void finish() {
+    for (const auto& session : sessions_) session->finish();
   }
   void hang_up() {
     for (const auto& session : sessions_) session->hang_up();
   }
 
  private:
+  // What one connection throws is not the end of the others.
   void run() {
-    tick();
-    context_.run();
+    const auto work = asio::make_work_guard(context_);
+    while (!context_.stopped()) {
+      try {
+        context_.run_for(Session::kTick);
+        for (const auto& session : sessions_) session->tick();
+      } catch (const std::exception& e) {
+        log_fault("a connection failed", e);
+      }
+    }
   }
-  void tick() {
-    for (const auto& session : sessions_) session->tick();
-    ticker_.expires_after(Session::kTick);
-    ticker_.async_wait([this](error_code error) {
-      if (!error) tick();
-    });
+
+  asio::awaitable<void> live(std::shared_ptr<Session> session,
+                             std::shared_ptr<void> place) {
+    try {
+      sessions_.insert(session);
+      if (draining_) session->drain();
+      auto running = session->run();
+      co_await std::move(running);
+    } catch (const std::exception& e) {
+      log_fault("a connection failed", e);
+    }
+    sessions_.erase(session);
   }
 
   asio::io_context context_{1};
-  asio::steady_timer ticker_{context_};
   std::unordered_set<std::shared_ptr<Session>> sessions_;
   bool draining_ = false;
   std::thread thread_;  // last
@@ -149,16 +168,24 @@ class Server::Impl {
       port_ = listeners[0].port();
     } else {
       listeners.push_back(listen_unix(state_.options.unix_socket));
+      socket_file_.emplace(state_.options.unix_socket);
     }
+    is_local_ = std::ranges::all_of(listeners, &ListeningSocket::is_local);
     for (int i = 0; i < std::max(1, state_.options.threads); ++i) {
       threads_.push_back(std::make_unique<IoThread>());
     }
-    for (ListeningSocket& listener : listeners) accept_from(listener);
+    try {
+      for (ListeningSocket& listener : listeners) listen(listener);
+    } catch (...) {
+      stop(0);
+      throw;
+    }
   }
 
   ~Impl() { stop(0); }
 
   int port() const { return port_; }
+  bool is_local() const { return is_local_; }
   std::string url() const {
     const ServerOptions& o = state_.options;
     if (!o.unix_socket.empty()) return "unix:" + o.unix_socket.string();
@@ -171,21 +198,39 @@ class Server::Impl {
     if (threads_.empty()) return;
     threads_[0]->call([this] {
       for (const auto& acceptor : acceptors_) acceptor->close();
+      acceptors_.clear();
     });
     for (auto& thread : threads_) thread->call([&] { thread->drain(); });
     if (!wait_until_closed(seconds)) {
+      for (auto& thread : threads_) thread->call([&] { thread->finish(); });
+    }
+    if (!wait_until_closed(kLastWords)) {
       for (auto& thread : threads_) thread->call([&] { thread->hang_up(); });
     }
     wait_until_closed({});
     threads_.clear();
     state_.workers.join();
-    if (!state_.options.unix_socket.empty()) {
-      ::unlink(state_.options.unix_socket.c_str());
-    }
+    socket_file_.reset();
   }
 
  private:
-  void accept_from(ListeningSocket& listener) {
+  // One of the connections that there may be.
+  class Place {
+   public:
+    explicit Place(Impl& impl) : impl_(impl) { ++impl_.state_.connections; }
+    ~Place() {
+      const std::lock_guard lock(impl_.mutex_);
+      --impl_.state_.connections;
+      impl_.closed_.notify_all();
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+   private:
+    Impl& impl_;
+  };
+
+  void listen(ListeningSocket& listener) {
     threads_[0]->call([&] {
       const Protocol protocol(listener.family(), 0);
       auto& context = threads_[0]->context();
@@ -193,23 +238,25 @@ class Server::Impl {
           std::make_shared<Acceptor>(context, protocol, listener.release());
       acceptors_.push_back(acceptor);
       auto running = accept(acceptor);
-      asio::co_spawn(context, std::move(running), [](std::exception_ptr) {});
+      asio::co_spawn(context, std::move(running), asio::detached);
     });
   }
 
   asio::awaitable<void> accept(std::shared_ptr<Acceptor> acceptor) {
-    error_code error;
-    auto token = asio::redirect_error(asio::use_awaitable, error);
+    bool failed = false;
     while (acceptor->is_open()) {
-      IoThread& thread = *threads_[next_++ % threads_.size()];
-      Session::Socket socket =
-          co_await acceptor->async_accept(thread.context(), token);
-      if (!error) {
+      try {
+        if (std::exchange(failed, false)) {
+          asio::steady_timer pause(acceptor->get_executor(), kPause);
+          co_await pause.async_wait(asio::use_awaitable);
+        }
+        IoThread& thread = *threads_[next_++ % threads_.size()];
+        Session::Socket socket = co_await acceptor->async_accept(
+            thread.context(), asio::use_awaitable);
         begin(thread, std::move(socket));
-      } else if (acceptor->is_open()) {
-        log(LogLevel::warning, "cannot accept: " + error.message());
-        asio::steady_timer pause(acceptor->get_executor(), kPause);
-        co_await pause.async_wait(token);
+      } catch (const std::exception& e) {
+        failed = true;
+        if (acceptor->is_open()) log_fault("cannot accept", e);
       }
     }
   }
@@ -218,21 +265,14 @@ class Server::Impl {
     if (state_.connections >= state_.options.max_connections) {
       return turn_away(std::move(socket), state_.options.cors_origin);
     }
-    ++state_.connections;
+    auto place = std::make_shared<Place>(*this);
     error_code ignored;  // of a unix socket, which has no such option
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
     std::string peer = name_of(socket);
     auto session =
         std::make_shared<Session>(state_, std::move(socket), std::move(peer));
-    asio::post(thread.context(), [this, &thread, session] {
-      thread.add(session, [this] { on_closed(); });
-    });
-  }
-
-  void on_closed() {
-    const std::lock_guard lock(mutex_);
-    --state_.connections;
-    closed_.notify_all();
+    asio::post(thread.context(),
+               [&thread, session, place] { thread.add(session, place); });
   }
 
   // Whether all connections are; without `seconds` it waits for them.
@@ -248,9 +288,12 @@ class Server::Impl {
   }
 
   static constexpr std::chrono::milliseconds kPause{100};
+  static constexpr double kLastWords = 0.5;  // to send an error, in seconds
 
   ServerState state_;
   int port_ = 0;
+  bool is_local_ = false;
+  std::optional<SocketFile> socket_file_;
   std::mutex mutex_;
   std::condition_variable closed_;
   std::vector<std::unique_ptr<IoThread>> threads_;
@@ -267,6 +310,7 @@ Server::~Server() = default;
 
 int Server::port() const { return impl_->port(); }
 std::string Server::url() const { return impl_->url(); }
+bool Server::is_local() const { return impl_->is_local(); }
 void Server::stop(double seconds) { impl_->stop(seconds); }
 
 }  // namespace quern

@@ -23,10 +23,10 @@ struct ServerOptions {
   size_t max_body_bytes = 64u << 20;
   size_t max_header_bytes = 64u << 10;
   int max_connections = 1024;
-  double header_timeout_s = 30;  // for a request's head, and between the parts
-                                 // of a body
+  double header_timeout_s = 30;  // for a request's head, and for each part of
+                                 // a body
   double idle_timeout_s = 120;   // between requests of one connection
-  double write_timeout_s = 60;   // a reader that takes nothing for so long
+  double write_timeout_s = 60;   // a reader that takes next to nothing so long
   double keepalive_s = 5;        // silence of a stream before a comment
 };
 
@@ -40,9 +40,11 @@ class Server {
 
   int port() const;         // bound
   std::string url() const;  // "http://127.0.0.1:8080"
+  // Whether only programs of this machine reach it.
+  bool is_local() const;
 
   // Graceful: accepts no connection, closes idle ones, lets answers end for at
-  // most `seconds`, then ends them. Returns when all is closed.
+  // most `seconds`, then ends them with an error. Returns when all is closed.
   void stop(double seconds);
 
  private:

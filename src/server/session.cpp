@@ -11,8 +11,10 @@
 
 #include "api/endpoints.h"
 #include "base/log.h"
+#include "server/framing.h"
 #include "server/http_text.h"
 #include "server/own_replies.h"
+#include "server/pace.h"
 
 namespace quern {
 namespace {
@@ -21,10 +23,12 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// A body that comes slower than this, in bytes a second, has no end.
-constexpr double kSlowestBody = 1024;
+// How long a body may take, in seconds.
+constexpr double kLongestBody = 900;
 // The bodies of all connections together may hold so many times the longest.
 constexpr size_t kBodiesAtOnce = 8;
+// Above this a body is one of those that fill that, in bytes.
+constexpr size_t kLargeBody = 64 << 10;
 // What is read beyond the longest head, in bytes.
 constexpr size_t kReadAhead = 64 << 10;
 // How long a client may go on sending what was refused, in seconds.
@@ -85,7 +89,9 @@ asio::awaitable<void> Session::run() {
         co_await take_turn(turn);
       } catch (const boost::system::system_error&) {
         closing_ = true;
-        if (!turn.id.empty()) turn.status = kClientGone;
+        const bool sent = turn.status != 0 && !cut_.empty();
+        if (!turn.id.empty() && !sent) turn.status = status_of_cut();
+        turn.cut = cut_;
       }
       if (turn.status != 0) record(turn);
       if (!keeps_alive(turn)) break;
@@ -94,7 +100,7 @@ asio::awaitable<void> Session::run() {
   } catch (const std::exception& e) {
     log(LogLevel::error, fmt::format("{}: {}", peer_, e.what()));
   }
-  hang_up();
+  close();
 }
 
 // Whether one begins.
@@ -111,12 +117,27 @@ asio::awaitable<bool> Session::next_request() {
 }
 
 asio::awaitable<void> Session::take_turn(Turn& turn) {
+  Shortcut reply;
+  try {
+    reply = co_await reply_to(turn);
+  } catch (const boost::system::system_error&) {
+    throw;
+  } catch (const std::exception& e) {
+    closing_ = true;  // a stream that has begun ends without its last chunk
+    ApiReply failure = internal_error_reply(turn.id, e.what());
+    if (turn.status == 0) reply = std::move(failure);
+  }
+  if (reply) co_await send(turn, *reply);
+  if (turn.broken || !turn.parser.is_done()) co_await linger();
+}
+
+// Nothing if the answer has been sent.
+asio::awaitable<Session::Shortcut> Session::reply_to(Turn& turn) {
   Shortcut reply = co_await read_head(turn);
   if (!reply) reply = choose(turn);
   if (!reply) reply = co_await read_body(turn);
   if (!reply) reply = co_await answer(turn);
-  if (reply) co_await send(turn, *reply);
-  if (turn.broken || !turn.parser.is_done()) co_await linger();
+  co_return reply;
 }
 
 asio::awaitable<Session::Shortcut> Session::read_head(Turn& turn) {
@@ -126,7 +147,6 @@ asio::awaitable<Session::Shortcut> Session::read_head(Turn& turn) {
   idle_ = true;
   co_await http::async_read_header(socket_, buffer_, turn.parser, token);
   idle_ = false;
-  if (error) turn.broken = true;
   Shortcut reply = refusal(error, state_.options);
   if (error && !reply) throw boost::system::system_error(error);
   const std::string_view given = turn.header("x-request-id").empty()
@@ -138,6 +158,8 @@ asio::awaitable<Session::Shortcut> Session::read_head(Turn& turn) {
   const size_t question = std::min(target.find('?'), target.size());
   turn.path = percent_decoded(target.substr(0, question));
   turn.query = target.substr(std::min(question + 1, target.size()));
+  if (!reply) reply = framing_refusal(turn.parser.get());
+  if (reply) turn.broken = true;
   co_return reply;
 }
 
@@ -202,36 +224,42 @@ asio::awaitable<Session::Shortcut> Session::read_body(Turn& turn) {
     co_await write(turn, "HTTP/1.1 100 Continue\r\n\r\n");
   }
   const auto begin = Clock::now();
+  Pace pace(state_.options.header_timeout_s, begin);
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   const std::string& body = parser.get().body();
-  while (!parser.is_done()) {
-    expire_in(state_.options.header_timeout_s);
-    deadline_ = std::min(
-        deadline_, begin + to_duration(state_.options.header_timeout_s +
-                                       double(body.size()) / kSlowestBody));
+  while (!draining_ && !parser.is_done()) {
+    deadline_ = std::min(pace.after(body.size(), Clock::now()),
+                         begin + to_duration(kLongestBody));
+    reading_body_ = true;
     co_await http::async_read_some(socket_, buffer_, parser, token);
-    if (error) {
+    reading_body_ = false;
+    if (error && !draining_) {
       turn.broken = true;
       Shortcut reply = refusal(error, state_.options);
       if (!reply) throw boost::system::system_error(error);
       co_return reply;
     }
-    if (turn.share.set(body.size()) >
-        kBodiesAtOnce * state_.options.max_body_bytes) {
+    const size_t all = turn.share.set(body.size());
+    if (body.size() > kLargeBody &&
+        all > kBodiesAtOnce * state_.options.max_body_bytes) {
       co_return overload_reply("too many large requests at once");
     }
   }
+  if (draining_) co_return shutting_down_reply();
   co_return std::nullopt;
 }
 
 asio::awaitable<void> Session::write(Turn& turn, std::string_view bytes) {
+  Pace pace(state_.options.write_timeout_s, Clock::now());
+  size_t sent = 0;
   while (!bytes.empty()) {
-    expire_in(state_.options.write_timeout_s);
+    deadline_ = pace.after(sent, Clock::now());
     const asio::const_buffer buffer(bytes.data(), bytes.size());
     const size_t count =
         co_await socket_.async_write_some(buffer, asio::use_awaitable);
     bytes.remove_prefix(count);
+    sent += count;
     turn.bytes += count;
   }
 }
@@ -268,6 +296,7 @@ void Session::record(const Turn& turn) const {
                                  peer_, turn.method.empty() ? "-" : turn.method,
                                  turn.path.empty() ? "-" : turn.path,
                                  turn.status, seconds * 1e3, turn.bytes);
+  if (!turn.cut.empty()) line += fmt::format(" (cut: {})", turn.cut);
   if (!turn.endings.empty()) {
     int prompt = 0, generated = 0;
     for (const Ending& ending : turn.endings) {
@@ -276,7 +305,14 @@ void Session::record(const Turn& turn) const {
     }
     line += fmt::format(" {}+{} tokens", prompt, generated);
   }
-  log(LogLevel::info, line);
+  const bool polled = turn.route && turn.route->polled && turn.status < 400;
+  log(polled ? LogLevel::debug : LogLevel::info, line);
+}
+
+// Of a request whose connection closed before it had one.
+int Session::status_of_cut() const {
+  if (cut_.empty()) return kClientGone;
+  return cut_ == kTooSlow ? 408 : 503;
 }
 
 void Session::expire_in(double seconds) {
@@ -285,7 +321,7 @@ void Session::expire_in(double seconds) {
 
 void Session::tick() {
   if (Clock::now() >= deadline_) {
-    hang_up();
+    close(kTooSlow);
   } else if (watching_ && !waiting_) {
     look_for_peer();  // a request behind this one is there: it tells no more
   }
@@ -295,15 +331,25 @@ void Session::look_for_peer() {
   if (!watching_ || !socket_.is_open()) return;
   pollfd peer{.fd = socket_.native_handle(), .events = POLLRDHUP};
   ::poll(&peer, 1, 0);
-  if (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) hang_up();
+  if (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) close();
 }
 
 void Session::drain() {
-  closing_ = true;
-  if (idle_) hang_up();
+  closing_ = draining_ = true;
+  error_code ignored;
+  if (idle_) close();
+  if (reading_body_) socket_.cancel(ignored);
 }
 
-void Session::hang_up() {
+void Session::finish() {
+  finishing_ = true;
+  timer_.cancel();
+}
+
+void Session::hang_up() { close(kServerEnds); }
+
+void Session::close(std::string_view cut) {
+  if (socket_.is_open()) cut_ = cut;
   error_code ignored;
   socket_.close(ignored);
   timer_.cancel();

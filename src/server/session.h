@@ -46,7 +46,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void tick();     // to be called every kTick
   void drain();    // closes once the answer under way is out
-  void hang_up();  // closes at once; an answer under way is cancelled
+  void finish();   // ends an answer under way with an error
+  void hang_up();  // closes at once
 
   static constexpr std::chrono::milliseconds kTick{100};
 
@@ -59,6 +60,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   boost::asio::awaitable<bool> next_request();
   boost::asio::awaitable<void> take_turn(Turn& turn);
+  boost::asio::awaitable<Shortcut> reply_to(Turn& turn);
   boost::asio::awaitable<Shortcut> read_head(Turn& turn);
   Shortcut choose(Turn& turn);
   Shortcut without_route(Turn& turn, const std::string& allowed);
@@ -72,6 +74,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<void> carry(Turn& turn, Exchange& exchange,
                                      Bell& bell);
   boost::asio::awaitable<bool> wait(Bell& bell);
+  boost::asio::awaitable<void> break_off(Turn& turn, bool chunked);
   boost::asio::awaitable<void> send(Turn& turn, const ApiReply& reply);
   boost::asio::awaitable<void> write(Turn& turn, std::string_view bytes);
   boost::asio::awaitable<void> linger();
@@ -80,12 +83,15 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string stream_head(const Turn& turn, bool chunked) const;
   bool keeps_alive(const Turn& turn) const;
   void record(const Turn& turn) const;
+  int status_of_cut() const;
   void expire_in(double seconds);
   static Clock::duration to_duration(double seconds) {
     return std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(seconds));
   }
   void look_for_peer();
+  // At once. `cut` says why where it is not the client who ends.
+  void close(std::string_view cut = {});
 
   ServerState& state_;
   Socket socket_;
@@ -95,6 +101,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Clock::time_point deadline_ = Clock::time_point::max();
   bool idle_ = false;      // waits for a request or the rest of its head
   bool closing_ = false;   // takes no further request
+  bool draining_ = false;  // no request whose body is to come yet
+  bool finishing_ = false;
+  bool reading_body_ = false;
+  std::string_view cut_ = {};  // see close()
   bool watching_ = false;  // an answer is under way: the peer's end cancels it
   bool waiting_ = false;   // for bytes of the peer, while watching
 };

@@ -1,4 +1,6 @@
 // How a session carries an answer: from the endpoint to the socket.
+#include <fmt/format.h>
+
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -79,14 +81,11 @@ asio::awaitable<Session::Shortcut> Session::answer(Turn& turn) {
     const Watch watch(*this);
     const Follow follow(*this, exchange);
     co_await carry(turn, exchange, follow.bell());
+  } catch (...) {
     turn.endings = exchange.endings();
-  } catch (const boost::system::system_error&) {
     throw;
-  } catch (const std::exception& e) {
-    closing_ = true;  // a stream that has begun ends without its last chunk
-    ApiReply failure = internal_error_reply(turn.id, e.what());
-    if (turn.status == 0) co_return failure;
   }
+  turn.endings = exchange.endings();
   co_return std::nullopt;
 }
 
@@ -149,12 +148,29 @@ asio::awaitable<void> Session::carry(Turn& turn, Exchange& exchange,
     }
     if (part.last) break;
     const bool rang = co_await wait(bell);
+    if (finishing_) {
+      co_await break_off(turn, chunked);
+      co_return;
+    }
     if (streamed && !rang) out = framed(exchange.keepalive());
   }
   if (!streamed) {
     const ApiReply reply{.status = exchange.status(), .body = std::move(whole)};
     co_await send(turn, reply);
   }
+}
+
+// The error that is the end of an answer when the server ends.
+asio::awaitable<void> Session::break_off(Turn& turn, bool chunked) {
+  turn.cut = kServerEnds;
+  const ApiReply reply = shutting_down_reply();
+  if (turn.status == 0) {
+    co_await send(turn, reply);
+    co_return;
+  }
+  const std::string event = fmt::format("data: {}\n\n", reply.body);
+  const std::string out = chunked ? chunk(event) + "0\r\n\r\n" : event;
+  co_await write(turn, out);
 }
 
 // Until there is more to send, or the keepalive is due: whether it rang.
@@ -167,6 +183,7 @@ asio::awaitable<bool> Session::wait(Bell& bell) {
       throw boost::system::system_error(asio::error::connection_aborted);
     }
     if (bell.taken()) co_return true;
+    if (finishing_) co_return false;
     if (Clock::now() >= due) co_return false;
     timer_.expires_at(due);  // cancelled by a ring, perhaps a late one
     error_code error;

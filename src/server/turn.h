@@ -35,6 +35,10 @@ class BodyShare {
   size_t bytes_ = 0;
 };
 
+// Why the server cuts a client off that would stay.
+inline constexpr std::string_view kTooSlow = "too slow";
+inline constexpr std::string_view kServerEnds = "the server ended";
+
 struct Turn {
   Turn(const ServerOptions& options, std::atomic<size_t>& all_bodies)
       : share(all_bodies) {
@@ -59,6 +63,7 @@ struct Turn {
   bool broken = false;  // what follows on the connection cannot be read
   int status = 0;       // 0: no reply yet
   size_t bytes = 0;     // written
+  std::string_view cut = {};  // why the server cut it off, if it did
   std::vector<Ending> endings = {};
 };
 

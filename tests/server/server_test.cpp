@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -37,6 +38,18 @@ class ServerTest : public testing::Test {
     return *server_;
   }
   int port() const { return server_->port(); }
+
+  // What is counted is counted soon, not at once.
+  bool metrics_have(const std::string& line) {
+    for (int i = 0; i < 500; ++i) {
+      const HttpAnswer answer = ask(request("GET", "/metrics"));
+      if (answer.body.find("\n" + line + "\n") != std::string::npos) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
 
   HttpAnswer ask(std::string_view bytes) {
     Client client(port());
@@ -116,7 +129,8 @@ TEST_F(ServerTest, RefusesBadChunks) {
        {"zz\r\n", "-1\r\n", "fffffffffffffffff\r\nx", "2\r\n{}0\r\n\r\n"}) {
     const HttpAnswer answer =
         ask(std::string(
-                "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") +
+                "POST /echo HTTP/1.1\r\nHost: x\r\n"
+                "Transfer-Encoding: chunked\r\n\r\n") +
             chunks);
     EXPECT_TRUE(answer.status == 400 || answer.status == 413) << chunks;
     error_of(answer);
@@ -127,18 +141,18 @@ TEST_F(ServerTest, AsksForTheBodyOfAnExpectation) {
   start();
   Client client(port());
   client.send(
-      "POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
-      "\r\n");
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+      "Content-Length: 2\r\n\r\n");
   EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send("{}");
   EXPECT_EQ(client.read().body, "{}");
-  EXPECT_EQ(ask("POST /echo HTTP/1.1\r\nExpect: more\r\nContent-Length: 2\r\n"
-                "\r\n{}")
+  EXPECT_EQ(ask("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: more\r\n"
+                "Content-Length: 2\r\n\r\n{}")
                 .status,
             417);
   // What is refused is refused before the body.
-  EXPECT_EQ(ask("POST /nothing HTTP/1.1\r\nExpect: 100-continue\r\n"
-                "Content-Length: 2\r\n\r\n")
+  EXPECT_EQ(ask("POST /nothing HTTP/1.1\r\nHost: x\r\n"
+                "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
                 .status,
             404);
 }
@@ -197,7 +211,7 @@ TEST_F(ServerTest, RefusesWhatIsNotThere) {
 TEST_F(ServerTest, RefusesOtherTypesOfBodies) {
   start();
   const auto status = [&](const std::string& headers) {
-    return ask("POST /echo HTTP/1.1\r\n" + headers +
+    return ask("POST /echo HTTP/1.1\r\nHost: x\r\n" + headers +
                "Content-Length: 2\r\n\r\n{}")
         .status;
   };
@@ -214,9 +228,10 @@ TEST_F(ServerTest, BoundsHeadAndBody) {
   EXPECT_EQ(ask(request("POST", "/echo", std::string(1000, ' '))).status, 200);
   for (const std::string& bytes :
        {request("POST", "/echo", std::string(1001, ' ')),
-        std::string("POST /echo HTTP/1.1\r\nContent-Length: "
+        std::string("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
                     "99999999999999\r\n\r\n"),
-        "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" +
+        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        "\r\n3e9\r\n" +
             std::string(1001, ' ')}) {
     const HttpAnswer answer = ask(bytes);
     EXPECT_EQ(answer.status, 413);
@@ -236,7 +251,8 @@ TEST_F(ServerTest, BoundsWhatStandsBesideAChunkedBody) {
         "0\r\nA: " + std::string(1 << 20, 'x')}) {
     Client client(port());
     client.try_send(
-        "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks);
+        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+        chunks);
     const HttpAnswer answer = client.read();
     EXPECT_TRUE(answer.status == 400 || answer.status == 431)
         << answer.status << " to " << chunks.substr(0, 5);
@@ -257,9 +273,10 @@ TEST_F(ServerTest, RefusesWhatIsNotHttp) {
        {std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),
         std::string(100, '\0'), std::string("hello\r\n\r\n"),
         std::string("GET / HTTP/9.9\r\n\r\n"),
-        std::string("GET /health HTTP/1.1\r\nno colon\r\n\r\n"),
-        std::string("POST /echo HTTP/1.1\r\nContent-Length: -5\r\n\r\n"),
-        std::string("POST /echo HTTP/1.1\r\nContent-Length: 1\r\n"
+        std::string("GET /health HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n"),
+        std::string("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n"
+                    "\r\n"),
+        std::string("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n"
                     "Content-Length: 2\r\n\r\n{}"),
         std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
     const HttpAnswer answer = ask(bytes);
@@ -270,11 +287,113 @@ TEST_F(ServerTest, RefusesWhatIsNotHttp) {
   EXPECT_EQ(ask(request("GET", "/health")).status, 200);
 }
 
+TEST_F(ServerTest, RefusesHeadsThatLeaveADoubt) {
+  start();
+  const std::string coding = "Host: x\r\nTransfer-Encoding: ";
+  const std::string length = "Content-Length: 1\r\n";
+  const std::string smuggled = request("GET", "/health");
+  for (const auto& [headers, status] :
+       std::vector<std::pair<std::string, int>>{
+           {coding + "gzip\r\n", 400},
+           {coding + "identity\r\n", 400},
+           {coding + "xchunked\r\n", 400},
+           {coding + "chunked, identity\r\n", 400},
+           {coding + "gzip, chunked\r\n", 501},
+           {coding + "gzip\r\nTransfer-Encoding: chunked\r\n", 400},
+           {coding + "chunked\r\nTransfer-Encoding: chunked\r\n", 400},
+           {coding + "chunked\r\n" + length, 400},
+           {coding + "gzip\r\n" + length, 400},
+           {length + coding + "chunked\r\n", 400},
+           {"Host: x\r\n" + length + length, 400},
+           {"Host: x\r\nContent-Length: 1, 1\r\n", 400},
+           {"Host: x\r\nHost: x\r\n" + length, 400},
+           {length, 400}}) {
+    Client client(port());
+    client.send("POST /echo HTTP/1.1\r\n" + headers + "\r\n" + smuggled);
+    const HttpAnswer answer = client.read();
+    EXPECT_EQ(answer.status, status) << headers;
+    EXPECT_EQ(answer.headers.at("connection"), "close") << headers;
+    error_of(answer);
+    EXPECT_EQ(client.read_to_end(), "") << headers;
+  }
+  EXPECT_EQ(ask("POST /echo HTTP/1.0\r\n" + coding + "chunked\r\n\r\n").status,
+            400);
+  EXPECT_EQ(ask("GET /health HTTP/1.0\r\n\r\n").status, 200);
+  EXPECT_EQ(ask("POST /echo HTTP/1.1\r\n" + coding +
+                " Chunked \r\n\r\n1\r\n7\r\n0\r\n\r\n")
+                .body,
+            "7");
+}
+
+TEST_F(ServerTest, LargeBodiesTurnAwayLargeOnesOnly) {
+  constexpr size_t kMost = 200'000;
+  start({.max_body_bytes = kMost});
+  const std::string large = request("POST", "/echo", std::string(kMost, ' '));
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<Client>(port()));
+    clients.back()->send(std::string_view(large).substr(0, large.size() - 1));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  int status = 0;
+  for (int i = 0; i < 100 && status != 503; ++i) {
+    Client client(port());
+    client.try_send(large);
+    status = client.read().status;
+  }
+  EXPECT_EQ(status, 503);
+  EXPECT_EQ(ask(request("POST", "/echo", "1")).status, 200);
+  for (const auto& client : clients) {
+    client->send(" ");
+    EXPECT_EQ(client->read().status, 200);
+  }
+}
+
+TEST_F(ServerTest, GoesOnWhenItCannotAccept) {
+  start();
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(STDIN_FILENO);
+  ::close(next);
+  rlimit limit = before;
+  limit.rlim_cur = rlim_t(next) + 1;  // one more file: the client's
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  Client client(port());
+  client.send(request("GET", "/health"));
+  EXPECT_FALSE(client.is_closed_within(0.3));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(client.read().status, 200);
+}
+
+TEST_F(ServerTest, CountsWhatItCutsOffAsWhatItWas) {
+  start({.header_timeout_s = 0.3, .write_timeout_s = 0.3});
+  Client gone(port()), body(port()), reader(port());
+  gone.send(request("POST", "/whole", "{}"));
+  const auto whole = next_feed();
+  gone.close();
+  EXPECT_TRUE(whole->is_gone_within(5));
+  EXPECT_TRUE(metrics_have(
+      "quern_http_requests_total{route=\"/whole\",status=\"499\"} 1"));
+  EXPECT_TRUE(metrics_have("quern_time_to_first_token_seconds_count 1"));
+  body.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
+  EXPECT_TRUE(body.is_closed_within(10));
+  EXPECT_TRUE(metrics_have(
+      "quern_http_requests_total{route=\"/echo\",status=\"408\"} 1"));
+  reader.send(request("POST", "/stream", "{}"));
+  const auto stream = next_feed();
+  stream->flood();
+  EXPECT_TRUE(stream->is_gone_within(Client::kPatience));
+  EXPECT_TRUE(metrics_have(
+      "quern_http_requests_total{route=\"/stream\",status=\"200\"} 1"));
+}
+
 TEST_F(ServerTest, SlowHeadsAndBodiesAreCutOff) {
   start({.header_timeout_s = 0.3, .idle_timeout_s = 60});
-  for (const char* begin :
-       {"GET /health HTTP/1.1\r\nX: ",
-        "POST /echo HTTP/1.1\r\nContent-Length: 1000\r\n\r\n"}) {
+  const std::string post =
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
+  for (const std::string& begin :
+       {std::string("GET /health HTTP/1.1\r\nX: "), post,
+        post + std::string(500'000, 'x')}) {
     Client client(port());
     client.send(begin);
     // A byte now and then does not help.
@@ -285,7 +404,7 @@ TEST_F(ServerTest, SlowHeadsAndBodiesAreCutOff) {
         closed = client.is_closed_within(0.05);
       }
     });
-    EXPECT_TRUE(closed) << begin;
+    EXPECT_TRUE(closed) << begin.substr(0, 100);
     EXPECT_GT(took, 0.2);
   }
 }
@@ -456,6 +575,9 @@ TEST_F(ServerTest, AnAnswerThatFailsOnTheWay) {
   const HttpAnswer answer = whole.read();
   EXPECT_EQ(answer.status, 500);
   error_of(answer);
+  EXPECT_TRUE(metrics_have(
+      "quern_http_requests_total{route=\"/whole\",status=\"500\"} 1"));
+  EXPECT_TRUE(metrics_have("quern_time_to_first_token_seconds_count 1"));
 
   // A stream that has begun ends without its last chunk.
   Client stream(port());
@@ -543,6 +665,26 @@ TEST_F(ServerTest, DrainsBeforeItEnds) {
   stopping.get();
 }
 
+TEST_F(ServerTest, ADrainTakesNoRequestWhoseBodyComesLate) {
+  Server& server = start({.threads = 1});
+  Client idle(port()), late(port());
+  idle.send(request("GET", "/health"));
+  EXPECT_EQ(idle.read().status, 200);
+  late.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+      "Content-Length: 1\r\n\r\n");
+  late.read_until("100 Continue\r\n\r\n");
+  auto stopping = std::async(std::launch::async, [&] { server.stop(60); });
+  EXPECT_TRUE(idle.is_closed_within(10));
+  const HttpAnswer answer = late.read();  // at once
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.headers.at("connection"), "close");
+  EXPECT_EQ(answer.headers.at("retry-after"), "5");
+  EXPECT_EQ(error_of(answer).at("code"), "shutting_down");
+  late.close();
+  stopping.get();
+}
+
 TEST_F(ServerTest, ADrainHasAnEnd) {
   Server& server = start();
   Client streaming(port()), whole(port()), halfway(port());
@@ -554,6 +696,11 @@ TEST_F(ServerTest, ADrainHasAnEnd) {
   const double took = seconds_of([&] { server.stop(0.3); });
   EXPECT_GE(took, 0.3);
   EXPECT_LT(took, 10);
+  const HttpAnswer answer = whole.read(), streamed = streaming.read();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(error_of(answer).at("code"), "shutting_down");
+  EXPECT_EQ(streamed.status, 200);
+  EXPECT_EQ(streamed.body, "data: " + answer.body + "\n\n");
   EXPECT_TRUE(stream->is_gone_within(0));
   EXPECT_TRUE(one->is_gone_within(0));
   stream->push("late", true);
@@ -570,6 +717,49 @@ TEST_F(ServerTest, SaysWhoIsOnAPortInUse) {
                                     port()));
   }
   EXPECT_THROW(Server(service_, {.host = "256.1.1.1"}, fake_routes()), Error);
+}
+
+TEST_F(ServerTest, KnowsWhetherOtherMachinesReachIt) {
+  const TempDir dir;
+  const auto is_local = [&](ServerOptions options) {
+    options.port = 0;
+    return Server(service_, std::move(options), fake_routes()).is_local();
+  };
+  EXPECT_TRUE(is_local({.host = "127.0.0.1"}));
+  EXPECT_TRUE(is_local({.host = "127.1.2.3"}));
+  EXPECT_TRUE(is_local({.host = "localhost"}));
+  EXPECT_FALSE(is_local({.host = "0.0.0.0"}));
+  EXPECT_TRUE(is_local({.unix_socket = dir.path() / "quern.sock"}));
+}
+
+// A unix socket that listens at `path` and accepts nothing.
+int busy_socket(const Path& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {.sun_family = AF_UNIX};
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address),
+            0);
+  EXPECT_EQ(::listen(fd, 0), 0);
+  return fd;
+}
+
+TEST_F(ServerTest, LeavesTheUnixSocketsOfOthers) {
+  const TempDir dir;
+  const Path path = dir.path() / "quern.sock";
+  const int busy = busy_socket(path);
+  Client waits(path);  // all that the queue holds
+  EXPECT_THROW(Server(service_, {.unix_socket = path}, fake_routes()), Error);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  ::close(busy);
+
+  std::optional<Server> server(std::in_place, service_,
+                               ServerOptions{.unix_socket = path},
+                               fake_routes());
+  std::filesystem::remove(path);
+  const int other = busy_socket(path);
+  server.reset();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  ::close(other);
 }
 
 TEST_F(ServerTest, ServesAUnixSocket) {

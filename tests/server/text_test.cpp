@@ -9,6 +9,7 @@
 #include "server/bell.h"
 #include "server/http_text.h"
 #include "server/metrics.h"
+#include "server/pace.h"
 #include "server/reply_head.h"
 #include "server/routes.h"
 
@@ -61,6 +62,26 @@ TEST(Routes, OnlyHealthIsOpen) {
   for (const Route& route : all_routes()) {
     EXPECT_EQ(route.open, route.path == "/health") << route.path;
   }
+}
+
+TEST(Routes, WhatIsAskedAllTheTimeIsNotLogged) {
+  for (const Route& route : all_routes()) {
+    EXPECT_EQ(route.polled, route.path == "/health" || route.path == "/stats" ||
+                                route.path == "/metrics")
+        << route.path;
+  }
+}
+
+TEST(Pace, EachStretchHasItsTime) {
+  using std::chrono::seconds;
+  const Pace::Clock::time_point start{};
+  Pace pace(60, start);  // 61440 bytes a stretch
+  EXPECT_EQ(pace.after(0, start + seconds(1)), start + seconds(60));
+  EXPECT_EQ(pace.after(61440, start + seconds(50)), start + seconds(60));
+  EXPECT_EQ(pace.after(61441, start + seconds(55)), start + seconds(115));
+  // What came fast is no credit.
+  EXPECT_EQ(pace.after(10'000'000, start + seconds(56)), start + seconds(116));
+  EXPECT_EQ(pace.after(10'000'100, start + seconds(110)), start + seconds(116));
 }
 
 TEST(HttpText, DecodesPercentSigns) {
