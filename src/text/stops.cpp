@@ -13,6 +13,14 @@ StopMatcher::StopMatcher(std::vector<std::string> stops)
 std::string StopMatcher::push(std::string_view delta) {
   if (stopped()) return {};
   held_ += delta;
+  return advance(false);
+}
+
+std::string StopMatcher::finish() {
+  return stopped() ? std::string() : advance(true);
+}
+
+std::string StopMatcher::advance(bool last) {
   // The first place where a stop begins, or may begin once more text is there.
   for (size_t at = 0; at < held_.size(); ++at) {
     const std::string_view rest = std::string_view(held_).substr(at);
@@ -24,7 +32,7 @@ std::string StopMatcher::push(std::string_view delta) {
         held_.clear();
         return out;
       }
-      may_begin = may_begin || stops_[i].starts_with(rest);
+      may_begin = may_begin || (!last && stops_[i].starts_with(rest));
     }
     if (may_begin) {
       std::string out = held_.substr(0, at);
@@ -33,10 +41,6 @@ std::string StopMatcher::push(std::string_view delta) {
     }
   }
   return std::exchange(held_, {});
-}
-
-std::string StopMatcher::finish() {
-  return stopped() ? std::string() : std::exchange(held_, {});
 }
 
 }  // namespace quern

@@ -21,7 +21,8 @@ class StopMatcher {
   // After a match everything is dropped.
   std::string push(std::string_view delta);
 
-  // The end of the stream: what was held back was no stop.
+  // The rest, where the text ends or is interrupted: what was held back becomes
+  // no longer stop. It may go on with push(), as if it began there.
   std::string finish();
 
   bool stopped() const { return match_.has_value(); }
@@ -29,6 +30,8 @@ class StopMatcher {
   const std::string& matched() const { return stops_[*match_]; }
 
  private:
+  std::string advance(bool last);
+
   std::vector<std::string> stops_;
   std::optional<size_t> match_;
   std::string held_;  // shorter than the longest stop

@@ -76,6 +76,13 @@ TEST(StopMatcher, AnySplitGivesTheSameText) {
   }
 }
 
+// A longer stop that did not come about hides no other.
+TEST(StopMatcher, StopsInsideWhatWasHeldBack) {
+  const auto out = run({"Hello world!!", "ell"}, {"Hello", " world!"});
+  EXPECT_EQ(out.deltas, (std::vector<std::string>{"", "", "H"}));
+  EXPECT_EQ(out.stop, "ell");
+}
+
 TEST(StopMatcher, EmptyStopsMatchNothing) {
   EXPECT_EQ(run({"", ""}, {"a", "b"}).text, "ab");
   EXPECT_EQ(run({}, {"a"}).deltas, (std::vector<std::string>{"a", ""}));
