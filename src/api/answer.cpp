@@ -23,6 +23,7 @@ class Answer final : public Exchange {
 
   bool streamed() const override { return !dialect_.fold; }
   int status() const override { return status_; }
+  Headers headers() const override { return headers_; }
 
   Part take() override {
     std::string bytes;
@@ -85,10 +86,15 @@ class Answer final : public Exchange {
   void fail(const Ending& ending, std::string& bytes) {
     cancel();
     const ApiError error = error_of(ending);
-    const Json json = error_json(error.what(), error.kind());
-    if (!streamed()) status_ = error.kind().status;
-    bytes += streamed() ? sse_data(json) : json_text(json);
     closed_ = true;
+    if (streamed()) {
+      bytes += sse_data(error_json(error.what(), error.kind()));
+      return;
+    }
+    ApiReply reply = reply_of(error);
+    bytes += reply.body;
+    status_ = reply.status;
+    headers_ = std::move(reply.headers);
   }
 
   const std::shared_ptr<ServedModel> served_;  // outlives the requests
@@ -98,6 +104,7 @@ class Answer final : public Exchange {
   std::vector<Ending> endings_;
   size_t running_;
   int status_ = 200;
+  Headers headers_;
   bool closed_ = false;
 };
 

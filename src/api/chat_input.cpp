@@ -243,10 +243,11 @@ Json read_tools(const Fields& fields) {
   return allowed ? *tools : nullptr;
 }
 
-ChatInput read_chat_input(const Fields& fields, const ServedModel& served) {
+ChatInput read_chat_input(const Fields& fields, Json tools,
+                          const ServedModel& served) {
   ChatInput input;
   input.messages = read_messages(fields);
-  input.tools = read_tools(fields);
+  input.tools = std::move(tools);
   if (input.tools.is_array()) {
     for (Json& tool : input.tools) {
       Json& function = tool["function"];

@@ -7,12 +7,14 @@
 
 namespace quern {
 
-// messages, tools, tool_choice, chat_template_kwargs and reasoning_effort.
-// Throws ApiError.
-ChatInput read_chat_input(const Fields& fields, const ServedModel& served);
-
 // The request's list of tools as the client gave it; null for none, or if
 // tool_choice forbids them.
+// Throws ApiError.
 Json read_tools(const Fields& fields);
+
+// messages, chat_template_kwargs and reasoning_effort, beside what read_tools()
+// gave. Throws ApiError.
+ChatInput read_chat_input(const Fields& fields, Json tools,
+                          const ServedModel& served);
 
 }  // namespace quern

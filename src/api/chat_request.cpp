@@ -30,12 +30,11 @@ bool read_raw(const Fields& fields) {
 
 std::vector<int32_t> prompt_of(const ChatInput& input,
                                const ServedModel& served) {
-  if (may_be_endless(input.messages, served) ||
-      may_be_endless(input.tools, served)) {
-    const auto text = chat_text(served.tokenizer, served.templates, input);
-    if (text) refuse_endless(*text, served);
-  }
-  auto ids = chat_ids(served.tokenizer, served.templates, input);
+  const auto marked =
+      marked_chat_text(served.tokenizer, served.templates, input);
+  if (!marked) refuse("messages", "{}", marked.reason());
+  refuse_endless(marked->text, served);
+  auto ids = served.tokenizer.encode_marked(marked->text, marked->mark);
   if (!ids) refuse("messages", "{}", ids.reason());
   if (ids->empty()) refuse("messages", "the chat template gave no prompt");
   return std::move(ids).value();
@@ -56,10 +55,15 @@ ChatRequest read_chat(const Json& body, const ServedModel& served) {
   ChatRequest request;
   request.generation = read_generation(fields, served);
   request.generation.sampling.logprobs = read_logprobs(fields);
+  refuse_many_logprobs(request.generation, served, request.generation.choices,
+                       request.generation.sampling.logprobs);
   request.raw = read_raw(fields);
   request.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
-  request.tools = read_tools(fields);
-  request.prompt = prompt_of(read_chat_input(fields, served), served);
+  Json tools = read_tools(fields);
+  request.prompt = prompt_of(read_chat_input(fields, tools, served), served);
+  if (tools.is_array()) {
+    request.tools = std::make_shared<const Json>(std::move(tools));
+  }
   request.inside_reasoning = opens_reasoning(request.prompt, served);
   return request;
 }

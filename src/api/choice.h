@@ -18,6 +18,7 @@ struct ChoiceOptions {
   std::optional<ReplyParser> parser = {};  // none: all is content
   std::vector<std::string> stops = {};     // of the content
   bool scores = false;                     // deltas carry their tokens
+  bool prompt_scores = false;              // the prompt's come first
   bool one_call = false;                   // ends after the first tool call
 };
 
@@ -32,9 +33,12 @@ class Choice final : public Listener {
   void on_end(const Ending& ending) override;
 
  private:
+  void tell_prompt_scores();
+  void finish_text();
   void take(std::vector<ReplyPiece> pieces);
   void add_content(std::string text);
   void add_text(bool reasoning, std::string text);
+  void add_held_text();
   void send();
 
   const Tokenizer tokenizer_;
@@ -45,8 +49,9 @@ class Choice final : public Listener {
   Detokenizer detokenizer_;
   StopMatcher stops_;
   TokenTrail trail_;
-  std::vector<Event> events_;  // to be sent
-  bool over_ = false;          // nothing more is shown
+  std::optional<PromptScores> prompt_scores_;  // not yet told
+  std::vector<Event> events_;                  // to be sent
+  bool over_ = false;                          // nothing more is shown
   int tokens_ = 0, reasoning_tokens_ = 0;
   double logprob_ = 0;  // of all tokens
 };

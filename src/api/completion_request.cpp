@@ -96,11 +96,19 @@ void check_combinations(const CompletionRequest& request) {
   if (request.best_of > g.choices && g.stream) {
     refuse("best_of", "best_of: what is best is not known while streaming");
   }
-  const size_t choices = request.prompts.size() * request.best_of;
+  const size_t choices = request.choices();
   if (choices > size_t(kMaxChoices)) {
     refuse("prompt", "prompt: at most {} choices in all, got {}", kMaxChoices,
            choices);
   }
+}
+
+// Of all choices.
+size_t echoed_tokens(const CompletionRequest& request) {
+  if (!request.echo) return 0;
+  size_t tokens = 0;
+  for (const Prompt& prompt : request.prompts) tokens += prompt.ids.size();
+  return tokens * request.best_of;
 }
 
 }  // namespace
@@ -119,6 +127,8 @@ CompletionRequest read_completion(const Json& body, const ServedModel& served) {
   request.echo = fields.boolean("echo").value_or(false);
   request.prompts = PromptReader(served).read(fields.find("prompt"));
   check_combinations(request);
+  refuse_many_logprobs(request.generation, served, request.choices(),
+                       request.logprobs, echoed_tokens(request));
   // The best is the one of the highest log-probability.
   const bool compare = request.best_of > request.generation.choices;
   request.generation.sampling.logprobs =

@@ -16,6 +16,10 @@ struct CompletionRequest {
   int best_of = 1;    // choices made of each prompt, generation.choices kept
   int logprobs = -1;  // as SamplingParams::logprobs
   bool echo = false;  // the prompt is part of the text
+
+  size_t choices() const { return prompts.size() * best_of; }
+  // Whether each prompt is scored, which its first choice is asked for.
+  bool scores_prompts() const { return echo && logprobs >= 0; }
 };
 
 // Throws ApiError.

@@ -76,21 +76,36 @@ CompletionWriter::CompletionWriter(AnswerHead head, const Tokenizer& tokenizer,
     : head_(std::move(head)),
       tokenizer_(tokenizer),
       request_(std::move(request)),
-      choices_(request_.prompts.size() * request_.best_of) {}
+      choices_(request_.prompts.size() * request_.best_of),
+      scorings_(request_.prompts.size()) {}
 
 std::vector<Json> CompletionWriter::write(int choice, const Event& event) {
   std::vector<Json> out;
+  Scoring& scoring = scorings_[choice / request_.best_of];
+  if (const auto* scores = std::get_if<PromptScores>(&event)) {
+    scoring.done = true;
+    scoring.logprobs = prompt_logprobs(prompt_of(choice), *scores);
+  } else if (request_.scores_prompts() && !scoring.done) {
+    scoring.waiting.emplace_back(choice, event);
+    return out;
+  }
+  write_one(choice, event, out);
+  for (const auto& [of, waiting] : std::exchange(scoring.waiting, {})) {
+    write_one(of, waiting, out);
+  }
+  return out;
+}
+
+void CompletionWriter::write_one(int choice, const Event& event,
+                                 std::vector<Json>& out) {
   if (!std::exchange(choices_[choice].begun, true) && request_.echo) {
-    const auto* scores = std::get_if<PromptScores>(&event);
-    out.push_back(
-        echo(choice, scores ? scores->scores : std::vector<PromptLogprobs>()));
+    out.push_back(echo(choice));
   }
   if (const auto* delta = std::get_if<TextDelta>(&event)) {
     out.push_back(text(choice, *delta));
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
     out.push_back(end(choice, *ended));
   }
-  return out;
 }
 
 std::vector<Json> CompletionWriter::close() {
@@ -116,19 +131,23 @@ Json CompletionWriter::text_chunk(int choice, std::string_view text,
   return chunk(Json::array({std::move(json)}));
 }
 
-Json CompletionWriter::echo(int choice,
-                            const std::vector<PromptLogprobs>& scores) {
+Json CompletionWriter::echo(int choice) {
   const Prompt& prompt = prompt_of(choice);
   choices_[choice].echoed = count_characters(prompt.text);
-  if (request_.logprobs < 0) return text_chunk(choice, prompt.text, nullptr);
-  choices_[choice].scored = true;
+  choices_[choice].scored = request_.scores_prompts();
+  return text_chunk(choice, prompt.text,
+                    scorings_[choice / request_.best_of].logprobs);
+}
+
+Json CompletionWriter::prompt_logprobs(const Prompt& prompt,
+                                       const PromptScores& scores) const {
   LogprobLists lists(tokenizer_, request_.logprobs > 0);
   const size_t prefix = tokenizer_.prefix_ids().size();
   Detokenizer detokenizer(tokenizer_, false);
-  auto score = scores.begin();
+  auto score = scores.scores.begin();
   int offset = 0;
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
-    if (score != scores.end() && score->position == int(i)) {
+    if (score != scores.scores.end() && score->position == int(i)) {
       lists.add((score++)->scored, offset);
     } else {
       lists.add_unscored(prompt.ids[i], offset);
@@ -136,7 +155,7 @@ Json CompletionWriter::echo(int choice,
     const bool shown = i >= prefix || !tokenizer_.is_special(prompt.ids[i]);
     if (shown) offset += count_characters(detokenizer.push(prompt.ids[i]));
   }
-  return text_chunk(choice, prompt.text, std::move(lists).json());
+  return std::move(lists).json();
 }
 
 Json CompletionWriter::text(int choice, const TextDelta& delta) {

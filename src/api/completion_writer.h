@@ -20,13 +20,21 @@ class CompletionWriter final : public Writer {
     bool scored = false;  // so are logprobs
     int echoed = 0;       // characters of the prompt in the text
   };
+  // A prompt that is scored: its choices wait for that.
+  struct Scoring {
+    bool done = false;
+    Json logprobs;
+    std::vector<std::pair<int, Event>> waiting;  // with their choices
+  };
 
+  void write_one(int choice, const Event& event, std::vector<Json>& out);
   Json chunk(Json choices) const;
   Json text_chunk(int choice, std::string_view text, Json logprobs) const;
   const Prompt& prompt_of(int choice) const {
     return request_.prompts[choice / request_.best_of];
   }
-  Json echo(int choice, const std::vector<PromptLogprobs>& scores);
+  Json echo(int choice);
+  Json prompt_logprobs(const Prompt& prompt, const PromptScores& scores) const;
   Json text(int choice, const TextDelta& delta);
   Json end(int choice, const Ended& ended);
   Json logprobs_of(int choice, const std::vector<TokenScore>& tokens);
@@ -38,6 +46,7 @@ class CompletionWriter final : public Writer {
   Tokenizer tokenizer_;
   CompletionRequest request_;
   std::vector<State> choices_;
+  std::vector<Scoring> scorings_;  // of the prompts
   Usage usage_;
 };
 

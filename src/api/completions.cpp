@@ -16,10 +16,13 @@ std::vector<Request> make_requests(const CompletionRequest& completion,
   for (const Prompt& prompt : completion.prompts) {
     for (int i = 0; i < completion.best_of; ++i) {
       Request request = make_request(g, served, prompt.ids, i);
-      if (completion.echo) request.prompt_logprobs = completion.logprobs;
+      const bool scored = completion.scores_prompts() && i == 0;
+      if (scored) request.prompt_logprobs = completion.logprobs;
       request.listener = std::make_shared<Choice>(
           served.tokenizer,
-          ChoiceOptions{.stops = g.stops, .scores = completion.logprobs >= 0},
+          ChoiceOptions{.stops = g.stops,
+                        .scores = completion.logprobs >= 0,
+                        .prompt_scores = scored},
           mailbox, int(requests.size()));
       requests.push_back(std::move(request));
     }

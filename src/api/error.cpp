@@ -37,18 +37,14 @@ ErrorKind shutting_down() {
 ApiError error_of(const Refusal& r) {
   using enum Refusal::Kind;
   switch (r.kind) {
-    case too_long:
-      return ApiError(
-          fmt::format("the prompt has {} tokens, but the model's maximum "
-                      "context length is {} tokens",
-                      r.asked, r.most),
-          {.code = "context_length_exceeded"});
+    case too_long: return context_exceeded(std::to_string(r.asked), r.most);
     case over_budget:
       return ApiError(
           fmt::format("the prompt has {} tokens, but the memory of the server "
                       "holds a context of at most {} tokens",
                       r.asked, r.most),
           {.type = "memory_admission", .code = "context_over_budget"});
+    case too_many: return ApiError(r.reason, {.param = "n"});
     case busy:
       return ApiError(r.reason,
                       {.status = 429,
@@ -68,6 +64,14 @@ ApiError error_of(const Ending& ending) {
   return ApiError(ending.reason, internal_error());
 }
 
+ApiError context_exceeded(std::string_view tokens, int64_t context) {
+  return ApiError(
+      fmt::format("the prompt has {} tokens, but the model's maximum context "
+                  "length is {} tokens",
+                  tokens, context),
+      {.code = "context_length_exceeded"});
+}
+
 Json error_json(std::string_view message, const ErrorKind& kind) {
   return {{"error",
            {{"message", message},
@@ -85,11 +89,15 @@ ApiReply error_reply(int status, std::string_view message,
                             .code = std::string(code)});
 }
 
+ApiReply reply_of(const ApiError& error) {
+  return reply_of(error.what(), error.kind());
+}
+
 ApiOutcome answer_or_error(const std::function<ApiOutcome()>& endpoint) {
   try {
     return endpoint();
   } catch (const ApiError& e) {
-    return reply_of(e.what(), e.kind());
+    return reply_of(e);
   } catch (const std::exception& e) {
     return reply_of(e.what(), internal_error());
   }

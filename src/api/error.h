@@ -42,8 +42,14 @@ template <class... Args>
 ApiError error_of(const Refusal& refusal);
 ApiError error_of(const Ending& ending);
 
+// A prompt of so many tokens ("at least 5") has no room in the context.
+ApiError context_exceeded(std::string_view tokens, int64_t context);
+
 // {"error": {message, type, param, code}}
 Json error_json(std::string_view message, const ErrorKind& kind);
+
+// A fault as a whole reply.
+ApiReply reply_of(const ApiError& error);
 
 // Runs an endpoint; what it throws becomes its reply.
 ApiOutcome answer_or_error(const std::function<ApiOutcome()>& endpoint);

@@ -1,6 +1,7 @@
 // What happens to one choice of an answer, in this order:
 //   PromptScores?  (TextDelta | ToolCall)*  Ended
-// Every dialect is written from these.
+// Every dialect is written from these. PromptScores is there if it was asked
+// for.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@
 namespace quern {
 
 struct PromptScores {
-  std::vector<PromptLogprobs> scores;
+  std::vector<PromptLogprobs> scores;  // of all tokens but the first
 };
 
 // A token of the answer whose text is out.
@@ -34,7 +35,8 @@ struct Ended {
   Ending ending;
   std::optional<std::string> stop;  // the stop string that ended it
   int reasoning_tokens = 0;
-  double mean_logprob = 0;  // of the answer's tokens, if they were scored
+  // Of the answer's tokens, if they were scored; -infinity for none.
+  double mean_logprob = 0;
 };
 
 using Event = std::variant<PromptScores, TextDelta, ToolCall, Ended>;

@@ -13,6 +13,8 @@
 
 namespace quern {
 
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
 struct ApiRequest {
   std::string method;  // "POST"
   std::string path;    // without query; "/v1/models/org%2Fname" decoded
@@ -27,7 +29,7 @@ struct ApiReply {
   int status = 200;
   std::string body;
   std::string content_type = "application/json";
-  std::vector<std::pair<std::string, std::string>> headers = {};
+  Headers headers = {};
 };
 
 // An answer under way. Destroying it cancels what is not finished. Its owner
@@ -38,9 +40,10 @@ class Exchange {
 
   // Server-sent events, or one body when all is done.
   virtual bool streamed() const = 0;
-  // Of an answer in one piece, after take() gave its last part; a stream's is
-  // 200.
+  // Of an answer in one piece, after take() gave its last part; a stream's are
+  // 200 and none.
   virtual int status() const = 0;
+  virtual Headers headers() const = 0;
 
   struct Part {
     std::string bytes;

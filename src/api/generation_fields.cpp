@@ -40,6 +40,7 @@ class BiasReader {
     } else {
       refuse_form(value);
     }
+    refuse_ban_of_all();
     return std::move(biases_);
   }
 
@@ -64,13 +65,21 @@ class BiasReader {
       return add(id >= 0 && id <= INT32_MAX ? int32_t(id) : -1, pair[1]);
     }
     if (!pair[0].is_string()) refuse_form(pair);
-    const auto ids = served_.tokenizer.encode(
-        pair[0].get_ref<const std::string&>(), {.add_special = false});
+    const auto& text = pair[0].get_ref<const std::string&>();
+    if (text.size() > kMaxBiasBytes) {
+      refuse(fields_.path(kName), "{}: a text has at most {} bytes, got {}",
+             fields_.path(kName), kMaxBiasBytes, text.size());
+    }
+    const auto ids = served_.tokenizer.encode(text, {.add_special = false});
     if (!ids) refuse_form(pair);
     for (int32_t id : *ids) add(id, pair[1]);
   }
 
   void add(int32_t id, const Json& bias) {
+    if (++count_ > kMaxBiases) {
+      refuse(fields_.path(kName), "{}: at most {} tokens", fields_.path(kName),
+             kMaxBiases);
+    }
     const int vocabulary = served_.model->facts().vocabulary;
     if (id < 0 || id >= vocabulary) {
       refuse(fields_.path(kName),
@@ -90,10 +99,22 @@ class BiasReader {
     biases_[id] = float(value);
   }
 
+  void refuse_ban_of_all() const {
+    const auto is_ban = [](const auto& bias) {
+      return bias.second <= kBanBias;
+    };
+    if (std::count_if(biases_.begin(), biases_.end(), is_ban) ==
+        served_.model->facts().vocabulary) {
+      refuse(fields_.path(kName), "{}: every token is banned",
+             fields_.path(kName));
+    }
+  }
+
   static constexpr const char* kName = "logit_bias";
   const Fields& fields_;
   const ServedModel& served_;
   std::map<int32_t, float> biases_;
+  int count_ = 0;  // of tokens, also equal ones
 };
 
 void set(float& parameter, std::optional<float> value) {
@@ -203,6 +224,22 @@ void refuse_unsupported(const Fields& fields) {
       refuse(name, "{} is not supported yet", name);
     }
   }
+}
+
+void refuse_many_logprobs(const GenerationFields& fields,
+                          const ServedModel& served, size_t choices, int top,
+                          size_t echoed) {
+  if (top < 0 || fields.stream || choices < 2) return;
+  const int context = served.engine ? served.engine->longest_row()
+                                    : served.model->facts().context;
+  const int most =
+      fields.max_tokens < 0 ? context : std::min(fields.max_tokens, context);
+  const int64_t tokens = int64_t(choices) * most + int64_t(echoed);
+  if (tokens * (top + 1) <= kMaxLogprobs) return;
+  refuse("logprobs",
+         "logprobs: {} choices of up to {} tokens may have too many "
+         "log-probabilities: lower max_tokens or stream",
+         choices, most);
 }
 
 Request make_request(const GenerationFields& fields, const ServedModel& served,

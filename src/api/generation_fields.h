@@ -13,6 +13,10 @@ namespace quern {
 inline constexpr int kMaxChoices = 128;
 inline constexpr int kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 512;
+inline constexpr int kMaxBiases = 1024;
+inline constexpr size_t kMaxBiasBytes = 64;  // of a text in place of an id
+// Of an answer in one piece of several choices: about 400 bytes each.
+inline constexpr int64_t kMaxLogprobs = 1 << 21;
 
 struct GenerationFields {
   std::string model;  // as the client named it
@@ -32,6 +36,13 @@ GenerationFields read_generation(const Fields& fields,
 // Throws ApiError if a field asks for what is not to be had: nothing that was
 // asked for is dropped silently.
 void refuse_unsupported(const Fields& fields);
+
+// Throws ApiError if an answer in one piece of so many choices, each with `top`
+// (-1: no) log-probabilities a token, may have more of them than kMaxLogprobs.
+// `echoed`: tokens of the prompts in it.
+void refuse_many_logprobs(const GenerationFields& fields,
+                          const ServedModel& served, size_t choices, int top,
+                          size_t echoed = 0);
 
 // The engine's request for the choice `index` of a prompt. Its listener is yet
 // to be set.

@@ -2,8 +2,9 @@
 // gigabytes where a text has tens of megabytes.
 #pragma once
 
+#include <string_view>
+
 #include "api/service.h"
-#include "base/json.h"
 
 namespace quern {
 
@@ -13,8 +14,5 @@ inline constexpr size_t kMaxPlainText = 4u << 20;
 // Throws the ApiError of a prompt that is too long if a text has more bytes
 // than a context of the longest tokens.
 void refuse_endless(std::string_view text, const ServedModel& served);
-
-// Whether the strings of a tree have that many bytes together.
-bool may_be_endless(const Json& tree, const ServedModel& served);
 
 }  // namespace quern

@@ -60,7 +60,8 @@ Json detokenized(const Json& body, const ServedModel& served) {
 }
 
 Json templated(const Json& body, const ServedModel& served) {
-  const ChatInput input = read_chat_input(Fields(body), served);
+  const Fields fields(body);
+  const ChatInput input = read_chat_input(fields, read_tools(fields), served);
   const auto text = chat_text(served.tokenizer, served.templates, input);
   if (!text) refuse("messages", "{}", text.reason());
   return {{"prompt", *text}};

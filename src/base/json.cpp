@@ -117,8 +117,14 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 Result<Json> parse_json(std::string_view text, std::string_view where) {
   TreeBuilder builder;
   nlohmann::json_sax<Json>* events = &builder;
-  if (Json::sax_parse(text, events)) return std::move(builder.root);
-  return failure("{}: not valid JSON: {}", where, builder.reason);
+  if (!Json::sax_parse(text, events)) {
+    return failure("{}: not valid JSON: {}", where, builder.reason);
+  }
+  // The parser takes this byte, which no JSON has, for the end.
+  if (const size_t at = text.find('\0'); at != text.npos) {
+    return failure("{}: not valid JSON: a zero byte at {}", where, at);
+  }
+  return std::move(builder.root);
 }
 
 Json& append_name(Json& object, std::string name, Json value) {

@@ -114,8 +114,9 @@ class Engine::Impl {
   std::variant<Tickets, Refusal> take(std::vector<Request> requests) {
     const int held = options_.batch + options_.queue;
     if (requests.size() > size_t(held)) {
-      return invalid(fmt::format("{} answers at once, at most {} fit",
-                                 requests.size(), held));
+      return Refusal{Refusal::Kind::too_many,
+                     fmt::format("{} answers at once, at most {} fit",
+                                 requests.size(), held)};
     }
     for (const Request& request : requests) {
       if (auto refusal = refuse(request)) return *std::move(refusal);

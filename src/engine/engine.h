@@ -92,6 +92,7 @@ struct Refusal {
     invalid,      // a parameter out of range, a token that is not there
     too_long,     // prompt tokens >= the context
     over_budget,  // the prompt's keys and values do not fit into memory
+    too_many,     // more at once than rows and queue hold
     busy,         // the queue is full: try again later
     draining      // the engine takes no more
   };

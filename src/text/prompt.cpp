@@ -138,9 +138,9 @@ Result<std::string> chat_text(const Tokenizer& tokenizer,
   return chat_template.render(context, {.now = input.now});
 }
 
-Result<std::vector<int32_t>> chat_ids(const Tokenizer& tokenizer,
-                                      const ChatTemplates& templates,
-                                      const ChatInput& input) {
+Result<MarkedText> marked_chat_text(const Tokenizer& tokenizer,
+                                    const ChatTemplates& templates,
+                                    const ChatInput& input) {
   const auto rendering = rendering_of(templates, input);
   if (!rendering) return rendering.failure();
   const auto& [chat_template, context] = *rendering;
@@ -151,7 +151,15 @@ Result<std::vector<int32_t>> chat_ids(const Tokenizer& tokenizer,
   add_special_names(tokenizer, *marked);
   auto text = chat_template.render(*marked, {.now = input.now, .mark = *mark});
   if (!text) return text.failure();
-  return tokenizer.encode_marked(*text, *mark);
+  return MarkedText{std::move(*text), *mark};
+}
+
+Result<std::vector<int32_t>> chat_ids(const Tokenizer& tokenizer,
+                                      const ChatTemplates& templates,
+                                      const ChatInput& input) {
+  const auto marked = marked_chat_text(tokenizer, templates, input);
+  if (!marked) return marked.failure();
+  return tokenizer.encode_marked(marked->text, marked->mark);
 }
 
 Result<std::vector<int32_t>> raw_ids(const Tokenizer& tokenizer,

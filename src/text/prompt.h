@@ -24,9 +24,21 @@ Result<std::string> chat_text(const Tokenizer& tokenizer,
                               const ChatTemplates& templates,
                               const ChatInput& input);
 
-// Its ids. Only the template writes special tokens: what the messages, tools
-// and variables say is text, whatever its spelling. Equal to transformers'
-// apply_chat_template for input without special spellings.
+// A text whose special spellings are marked where they are text:
+// Tokenizer::encode_marked() takes it.
+struct MarkedText {
+  std::string text;
+  char32_t mark;
+};
+
+// The template's text as MarkedText. Only the template writes special tokens:
+// what the messages, tools and variables say is text, whatever its spelling.
+Result<MarkedText> marked_chat_text(const Tokenizer& tokenizer,
+                                    const ChatTemplates& templates,
+                                    const ChatInput& input);
+
+// Its ids. Equal to transformers' apply_chat_template for input without special
+// spellings.
 Result<std::vector<int32_t>> chat_ids(const Tokenizer& tokenizer,
                                       const ChatTemplates& templates,
                                       const ChatInput& input);

@@ -5,11 +5,12 @@
 
 namespace quern {
 
-ReplyParser::ReplyParser(const ReplyFormat& format, Json tools,
+ReplyParser::ReplyParser(const ReplyFormat& format,
+                         std::shared_ptr<const Json> tools,
                          bool inside_reasoning, bool raw)
     : format_(&format),
       tools_(std::move(tools)),
-      calls_(format.tools && tools_.is_array() && !tools_.empty()),
+      calls_(format.tools && tools_ && !tools_->empty()),
       raw_(raw),
       reasoning_(inside_reasoning && format.think_open),
       skip_breaks_(reasoning_ && !raw) {
@@ -69,7 +70,7 @@ bool ReplyParser::advance_call(Pieces& out, bool last) {
   const auto text = std::string_view(held_).substr(used_);
   auto size = call_->end(text, last);
   if (!size) return false;
-  const auto calls = format_->tools->parse(text.substr(0, *size), tools_);
+  const auto calls = format_->tools->parse(text.substr(0, *size), *tools_);
   if (calls) {
     for (const ToolCall& call : *calls) {
       out.push_back({.kind = ReplyPiece::Kind::tool_call, .call = call});

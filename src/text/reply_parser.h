@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,8 +67,8 @@ class ReplyParser {
   // null: without it nothing is a call. `raw` leaves reasoning in the content,
   // with its tags and line breaks, and puts the tag in front that the prompt
   // opened it with.
-  ReplyParser(const ReplyFormat& format, Json tools, bool inside_reasoning,
-              bool raw = false);
+  ReplyParser(const ReplyFormat& format, std::shared_ptr<const Json> tools,
+              bool inside_reasoning, bool raw = false);
 
   // A token and the text that Detokenizer::push() gave for it, which may be
   // empty. Text without a token has the id -1.
@@ -98,7 +99,7 @@ class ReplyParser {
   const ReplyFormat::Tag* tag_of(int32_t id) const;
 
   const ReplyFormat* format_;
-  Json tools_;
+  std::shared_ptr<const Json> tools_;
   bool calls_;  // there may be some
   bool raw_;
   bool reasoning_;

@@ -102,6 +102,8 @@ TEST(Answer, AFaultIsTheWholeReply) {
     EXPECT_TRUE(part.last);
     EXPECT_EQ(made.exchange->status(), status);
     EXPECT_EQ(Json::parse(part.bytes)["error"]["type"], "server_error");
+    EXPECT_EQ(made.exchange->headers(),
+              status == 503 ? Headers({{"retry-after", "5"}}) : Headers());
   }
 }
 

@@ -19,7 +19,8 @@ ChatRequest read(const std::string& body) {
 
 ChatInput input_of(const std::string& body) {
   const Json json = parse_body(body);
-  return read_chat_input(Fields(json), *kServed);
+  const Fields fields(json);
+  return read_chat_input(fields, read_tools(fields), *kServed);
 }
 
 std::string prompt_text(const ChatRequest& request) {
@@ -182,20 +183,19 @@ TEST(ChatTools, SchemasWithoutTypeGetOne) {
   EXPECT_EQ(properties["f"]["type"], "boolean");
   EXPECT_EQ(properties["g"], true);
   // Arguments are read by what the client wrote.
-  EXPECT_EQ(read(body).tools, Json::parse(tools));
+  EXPECT_EQ(*read(body).tools, Json::parse(tools));
 }
 
 TEST(ChatTools, NoneOfThem) {
   const std::string tool =
       R"("tools": [{"type": "function", "function": {"name": "f"}}])";
-  EXPECT_FALSE(read(hello(tool)).tools.is_null());
-  EXPECT_FALSE(
-      read(hello(tool + R"(, "tool_choice": "auto")")).tools.is_null());
+  EXPECT_TRUE(read(hello(tool)).tools);
+  EXPECT_TRUE(read(hello(tool + R"(, "tool_choice": "auto")")).tools);
   for (const std::string& fields :
        {tool + R"(, "tool_choice": "none")", std::string(R"("tools": [])"),
         std::string(R"("tools": null)")}) {
     const ChatRequest request = read(hello(fields));
-    EXPECT_TRUE(request.tools.is_null());
+    EXPECT_FALSE(request.tools);
     EXPECT_EQ(prompt_text(request), "user: hi\nassistant: ");
   }
   EXPECT_TRUE(read(hello(R"("parallel_tool_calls": false)")).one_call);
@@ -207,7 +207,7 @@ TEST(ChatThinking, Precedence) {
   auto served = served_without_engine();
   const auto thinking = [&](const std::string& fields) {
     const Json json = parse_body(hello(fields));
-    return read_chat_input(Fields(json), *served).variables;
+    return read_chat_input(Fields(json), nullptr, *served).variables;
   };
   EXPECT_EQ(thinking(""), Json::object());
   served->defaults.thinking = true;

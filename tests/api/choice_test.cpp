@@ -12,8 +12,9 @@ using testing::ElementsAre;
 
 const auto kServed = served_without_engine();
 
-const Json kTools = Json::parse(R"([{"type": "function", "function":
-    {"name": "f"}}, {"type": "function", "function": {"name": "g"}}])");
+const auto kTools = std::make_shared<const Json>(
+    Json::parse(R"([{"type": "function", "function": {"name": "f"}},
+                    {"type": "function", "function": {"name": "g"}}])"));
 
 // What a choice made of tokens, a byte each.
 struct Told {
@@ -113,6 +114,76 @@ TEST(Choice, StopsAreOfTheContent) {
   EXPECT_EQ(got.ended.stop, "x");
 }
 
+// Nothing is held back across a call, nor looked for.
+TEST(Choice, StopsDoNotReachAcrossACall) {
+  ChoiceOptions options = parsed();
+  options.stops = {"ab"};
+  options.scores = true;
+  auto mailbox = std::make_shared<Mailbox>(1);
+  Choice choice(kServed->tokenizer, std::move(options), mailbox, 0);
+  for (const char c : std::string_view(
+           "a<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>b")) {
+    choice.on_token({.token = c});
+  }
+  choice.on_end({.finish = Finish::stop});
+  std::string order;
+  for (const auto& [index, event] : mailbox->take()) {
+    const auto* text = std::get_if<TextDelta>(&event);
+    order += text ? text->text : event.index() == 2 ? "()" : ".";
+    if (text) EXPECT_EQ(text->tokens.size(), 1);
+  }
+  EXPECT_EQ(order, "a()b.");
+}
+
+TEST(Choice, AStopAtTheEndEndsIt) {
+  auto mailbox = std::make_shared<Mailbox>(1);
+  Choice choice(kServed->tokenizer, {.stops = {"abc", "b"}}, mailbox, 0);
+  choice.on_token({.token = 'a'});
+  choice.on_token({.token = 'b'});
+  choice.on_end({.finish = Finish::length});
+  const Told got = told(*mailbox);
+  EXPECT_EQ(got.content, "a");
+  EXPECT_EQ(got.ended.stop, "b");
+  EXPECT_EQ(got.ended.ending.finish, Finish::stop);
+}
+
+// Whoever reads the mailbox hears the end, whatever the text's.
+TEST(Choice, EndsThoughItsTextFails) {
+  ToolSyntax syntax = *kServed->format.tools;
+  syntax.parse = [](std::string_view,
+                    const Json&) -> std::optional<std::vector<ToolCall>> {
+    fail("broken");
+  };
+  ReplyFormat format = kServed->format;
+  format.tools = &syntax;
+  auto mailbox = std::make_shared<Mailbox>(1);
+  Choice choice(kServed->tokenizer,
+                {.parser = ReplyParser(format, kTools, false)}, mailbox, 0);
+  for (const char c : std::string_view("<tool_call>{")) {
+    choice.on_token({.token = c});
+  }
+  choice.on_end({.finish = Finish::stop});
+  const Ending ending = told(*mailbox).ended.ending;
+  EXPECT_EQ(ending.finish, Finish::failed);
+  EXPECT_EQ(ending.reason, "broken");
+}
+
+// In parts as the prompt is read; told once.
+TEST(Choice, PromptScoresComeTogether) {
+  auto mailbox = std::make_shared<Mailbox>(1);
+  Choice choice(kServed->tokenizer, {.prompt_scores = true}, mailbox, 0);
+  choice.on_prompt_logprobs({{.position = 1}, {.position = 2}});
+  choice.on_prompt_logprobs({{.position = 3}});
+  EXPECT_TRUE(mailbox->take().empty());
+  choice.on_token({.token = 'a'});
+  choice.on_end({.finish = Finish::stop});
+  const auto letters = mailbox->take();
+  ASSERT_EQ(letters.size(), 3);
+  const auto& scores = std::get<PromptScores>(letters[0].event).scores;
+  ASSERT_EQ(scores.size(), 3);
+  EXPECT_EQ(scores[2].position, 3);
+}
+
 TEST(Choice, CharactersComeWhole) {
   EXPECT_THAT(play("\xF0\x9F\x99\x82!", {}).deltas,
               ElementsAre("\U0001F642", "!"));
@@ -128,6 +199,7 @@ TEST(Choice, TokensComeWithTheirText) {
   EXPECT_THAT(got.offsets, ElementsAre(0, 0, 0, 0, 1));
   EXPECT_DOUBLE_EQ(got.ended.mean_logprob, -1);
   EXPECT_EQ(play("ab", {}).tokens, "");
+  EXPECT_EQ(play("", {.scores = true}).ended.mean_logprob, -INFINITY);
 }
 
 TEST(Choice, TokensOfTagsReasoningAndCallsAreLeftOut) {

@@ -108,6 +108,9 @@ TEST(GenerationFields, FaultsNameFieldAndRange) {
       {R"({"logit_bias": {"-1": 5}})", "logit_bias", "[0, 319]"},
       {R"({"logit_bias": [[1099511627776, 5]]})", "logit_bias", "[0, 319]"},
       {R"({"logit_bias": {"5": 1001}})", "logit_bias", "[-1000, 1000]"},
+      {R"({"logit_bias": [["0123456789012345678901234567890123456789012345678)"
+       R"(9012345678901234", 1]]})",
+       "logit_bias", "at most 64 bytes, got 65"},
   };
   for (const Fault& fault : faults) {
     try {
@@ -159,6 +162,43 @@ TEST(GenerationFields, LogitBias) {
   EXPECT_THAT(
       read(R"({"logit_bias": [[5, 2], ["AB", false]]})").sampling.logit_bias,
       ElementsAre(Pair(5, 2), Pair('A', kBanBias), Pair('B', kBanBias)));
+}
+
+TEST(GenerationFields, LogitBiasesAreFew) {
+  Json many = Json::array();
+  for (int i = 0; i < 1024; ++i) many.push_back({5, 1});
+  EXPECT_EQ(read(Json({{"logit_bias", many}}).dump()).sampling.logit_bias,
+            (std::map<int32_t, float>{{5, 1}}));
+  many.push_back({5, 1});
+  EXPECT_THROW(read(Json({{"logit_bias", many}}).dump()), ApiError);
+}
+
+TEST(GenerationFields, ABiasLeavesSomeToken) {
+  Json bans = Json::array();
+  for (int id = 1; id < kVocabulary; ++id) bans.push_back({id, false});
+  EXPECT_NO_THROW(read(Json({{"logit_bias", bans}}).dump()));
+  bans.push_back({0, -100});
+  try {
+    read(Json({{"logit_bias", bans}}).dump());
+    ADD_FAILURE() << "taken";
+  } catch (const ApiError& e) {
+    EXPECT_EQ(e.kind().param, "logit_bias");
+    EXPECT_THAT(e.what(), HasSubstr("every token"));
+  }
+}
+
+// 2 ** 21 in all: 128 choices of 1024 tokens with 16 each.
+TEST(GenerationFields, LogprobsOfManyChoicesAreBounded) {
+  GenerationFields g = read(R"({"max_tokens": 1024})");
+  EXPECT_NO_THROW(refuse_many_logprobs(g, *kServed, 128, 15));
+  EXPECT_NO_THROW(refuse_many_logprobs(g, *kServed, 128, -1, 1 << 30));
+  EXPECT_THROW(refuse_many_logprobs(g, *kServed, 128, 15, 1), ApiError);
+  EXPECT_THROW(refuse_many_logprobs(g, *kServed, 128, 16), ApiError);
+  g.max_tokens = -1;  // up to the context, 4096
+  EXPECT_NO_THROW(refuse_many_logprobs(g, *kServed, 32, 15));
+  EXPECT_THROW(refuse_many_logprobs(g, *kServed, 33, 15), ApiError);
+  g.stream = true;
+  EXPECT_NO_THROW(refuse_many_logprobs(g, *kServed, 33, 15));
 }
 
 TEST(GenerationFields, MaxTokensBeyondAnyContext) {

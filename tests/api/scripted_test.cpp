@@ -318,6 +318,40 @@ TEST_F(Scripted, Logprobs) {
   EXPECT_NEAR(values[1].get<double>(), values[2].get<double>(), 1e-3);
 }
 
+// I-01: a prompt that is read in several parts, once for all of its choices.
+TEST(PromptLogprobs, AreThoseOfThePromptReadAtOnce) {
+  const auto values = [](int chunk, int n) {
+    Service service;
+    service.serve(load_scripted({.prefill_chunk = chunk}));
+    std::string prompt;
+    for (int i = 0; i < 70; ++i) prompt += char('a' + i * i % 26);
+    const Json body = {{"prompt", {prompt, prompt + "x"}},
+                       {"echo", true},
+                       {"logprobs", 2},
+                       {"max_tokens", 0},
+                       {"n", n}};
+    auto outcome = completions(service, {.body = body.dump()});
+    auto& exchange = *std::get<std::unique_ptr<Exchange>>(outcome);
+    Json lists = Json::array();
+    for (const Json& choice : Json::parse(read_all(exchange))["choices"]) {
+      lists.push_back(choice["logprobs"]["token_logprobs"]);
+    }
+    return lists;
+  };
+  const Json whole = values(256, 1), parts = values(20, 2);
+  ASSERT_EQ(parts.size(), 4);
+  ASSERT_EQ(whole[1].size(), 71);
+  for (int choice = 0; choice < 4; ++choice) {
+    const Json& list = parts[choice];
+    ASSERT_EQ(list.size(), whole[choice / 2].size());
+    EXPECT_EQ(list[0], nullptr);
+    for (size_t i = 1; i < list.size(); ++i) {
+      ASSERT_TRUE(list[i].is_number()) << i;
+      EXPECT_NEAR(list[i], whole[choice / 2][i], 1e-3) << i;
+    }
+  }
+}
+
 //
 TEST_F(Scripted, ABiasActsInItsRequestOnly) {
   const Json fields = {{"logit_bias", Json::array({{".", 100}})},
@@ -395,6 +429,26 @@ TEST_F(Scripted, TheContextIsTheLimit) {
   EXPECT_EQ(json["usage"]["total_tokens"], kContext);
 }
 
+// 8 rows and 64 in the queue.
+TEST_F(Scripted, MoreChoicesThanItHoldsAreRefused) {
+  const Json error =
+      reply(post(completions, {{"prompt", "q"}, {"n", 73}}), 400)["error"];
+  EXPECT_EQ(error["param"], "n");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("at most 72"));
+}
+
+// Whatever the template makes of it: its texts, tools and names.
+TEST_F(Scripted, EndlessPromptsAreNotTokenised) {
+  const std::string name(1 << 20, 'x');
+  Json body = {
+      {"messages", Json::array({Json{{"role", "user"}, {"content", "hi"}}})},
+      {"tools", tools({"f"})}};
+  body["tools"][0]["function"]["parameters"] = {{"properties", {{name, {}}}}};
+  const Json error = reply(post(chat_completions, body), 400)["error"];
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("has at least"));
+}
+
 TEST_F(Scripted, LeavingCancels) {
   const auto served = service_.model();
   const auto cancelled = [&] {
@@ -442,6 +496,8 @@ TEST_F(Scripted, ModelsAndState) {
   const Json state = reply(stats(service_, {}));
   EXPECT_EQ(state["kv_quant"]["layers"]["append/f16"], 1);
   EXPECT_GT(state["batch"]["submitted_rows"], 0);
+  EXPECT_EQ(state["batch"]["configured"], 8);
+  EXPECT_GT(state["batch"]["kv_budget_bytes"], 0);
   EXPECT_EQ(state["model"]["context"], kContext);
 }
 

@@ -17,8 +17,10 @@ constexpr const char* kTemplate =
 class FactsOnly final : public TextModel {
  public:
   FactsOnly() {
-    facts_ = {
-        .type = "none", .vocabulary = kVocabulary, .layers = 1, .context = 64};
+    facts_ = {.type = "none",
+              .vocabulary = kVocabulary,
+              .layers = 1,
+              .context = 4096};
   }
   mx::array hidden(const mx::array&, const Step&) const override { none(); }
   mx::array logits(const mx::array&, Precision) const override { none(); }

@@ -142,6 +142,18 @@ TEST(CompletionWriter, Cases) {
   }
 }
 
+TEST(CompletionFold, AnAnswerWithoutTokensIsNotTheBest) {
+  CompletionFold fold(2, 1);
+  for (const auto& [index, mean] : {std::pair(0, -INFINITY), {1, -3.f}}) {
+    fold.add({{"choices",
+               {{{"index", index},
+                 {"text", std::to_string(index)},
+                 {"finish_reason", "stop"},
+                 {"mean_logprob", mean}}}}});
+  }
+  EXPECT_EQ(fold.whole()["choices"][0]["text"], "1");
+}
+
 TEST(AnswerHead, IdsAreFresh) {
   const AnswerHead a = AnswerHead::fresh("chatcmpl-", "m");
   const AnswerHead b = AnswerHead::fresh("chatcmpl-", "m");

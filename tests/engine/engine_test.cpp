@@ -398,7 +398,7 @@ TEST_F(EngineLimits, AFullQueueTakesAllOrNone) {
   EXPECT_EQ(engine.stats().refused, 2u);
 
   const auto many = engine.submit(requests(4));
-  EXPECT_EQ(std::get<Refusal>(many).kind, Refusal::Kind::invalid);
+  EXPECT_EQ(std::get<Refusal>(many).kind, Refusal::Kind::too_many);
   EXPECT_TRUE(engine.drain(10));
   EXPECT_EQ(std::get<Refusal>(engine.submit(requests(1))).kind,
             Refusal::Kind::draining);

@@ -20,6 +20,7 @@ class FeedExchange : public Exchange {
 
   bool streamed() const override { return streamed_; }
   int status() const override { return 200; }
+  Headers headers() const override { return {}; }
   Part take() override {
     const std::lock_guard lock(feed_->mutex_);
     ++feed_->takes_;

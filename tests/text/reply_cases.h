@@ -31,12 +31,13 @@ inline ReplyFormat format(bool token_tags) {
 }
 
 // get_wx(city: string) and f.
-inline Json tools() {
+inline std::shared_ptr<const Json> tools() {
   const Json city = {{"type", "object"},
                      {"properties", {{"city", {{"type", "string"}}}}}};
-  return {{{"type", "function"},
-           {"function", {{"name", "get_wx"}, {"parameters", city}}}},
-          {{"type", "function"}, {"function", {{"name", "f"}}}}};
+  return std::make_shared<const Json>(
+      Json{{{"type", "function"},
+            {"function", {{"name", "get_wx"}, {"parameters", city}}}},
+           {{"type", "function"}, {"function", {{"name", "f"}}}}});
 }
 
 inline ReplyPiece content(std::string text) {

@@ -32,7 +32,7 @@ struct ReplyCase {
   Pieces expected;
   bool inside_reasoning = false;
   bool raw = false;
-  Json tools = reply::tools();
+  std::shared_ptr<const Json> tools = reply::tools();
 };
 
 void PrintTo(const ReplyCase& c, std::ostream* out) { *out << c.name; }
@@ -55,7 +55,7 @@ TEST_P(Cases, SplitTheSameHoweverTheyCome) {
 
 const char kWx[] =
     R"(<tool_call>{"name": "get_wx", "arguments": {"city": "Oslo"}}</tool_call>)";
-const Json kNone = nullptr;
+const std::shared_ptr<const Json> kNone = nullptr;
 
 const ReplyCase kCases[] = {
     // A name outside the list is no call, whatever it stands in.
@@ -83,7 +83,7 @@ const ReplyCase kCases[] = {
      {content(kWx)},
      false,
      false,
-     Json::array()},
+     std::make_shared<const Json>(Json::array())},
     // What begins no call is passed on at once, and what follows it as well.
     {"F11_ProseAfterAnOpener",
      spelled(),

@@ -31,7 +31,7 @@ TEST_P(Hermes, CallsOfASpan) {
   for (const std::string& span :
        {"<tool_call>" + body + "</tool_call>", "<tool_call>" + body,
         "<tool_call>\n " + body + " \r\n\t</tool_call>"}) {
-    const auto out = parse(span, reply::tools());
+    const auto out = parse(span, *reply::tools());
     EXPECT_EQ(out.has_value(), !calls.empty()) << span;
     EXPECT_EQ(out.value_or(std::vector<ToolCall>{}), calls) << span;
   }

@@ -11,8 +11,8 @@ namespace {
 
 using namespace quern;
 
-const Json kTools =
-    Json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
+const auto kTools = std::make_shared<const Json>(
+    Json::parse(R"([{"type": "function", "function": {"name": "f"}}])"));
 
 // Two readers of the same answer: a stream and one piece.
 class Answers {

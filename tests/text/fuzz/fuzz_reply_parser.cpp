@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quern;
   if (size == 0) return 0;
   const bool token_tags = data[0] & 1, inside = data[0] & 2, raw = data[0] & 4;
-  const Json tools = data[0] & 8 ? reply::tools() : Json(nullptr);
+  const auto tools = data[0] & 8 ? reply::tools() : nullptr;
   const auto tokens =
       read_tokens({reinterpret_cast<const char*>(data) + 1, size - 1});
   const auto format = reply::format(token_tags);
@@ -82,10 +82,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::require(piece.text.empty() == is_call(piece));
     fuzz::require(valid_utf8(piece.text));
     if (raw) fuzz::require(piece.kind != ReplyPiece::Kind::reasoning);
-    if (is_call(piece)) fuzz::require(declares(tools, piece.call.name));
+    if (is_call(piece)) fuzz::require(declares(*tools, piece.call.name));
   }
   fuzz::require(within(out, in));
   if (!calls) fuzz::require(without_tags(out) == without_tags(in));
-  if (raw && tools.is_null()) fuzz::require(out == in);
+  if (raw && !tools) fuzz::require(out == in);
   return 0;
 }

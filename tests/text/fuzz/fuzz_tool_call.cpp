@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quern;
   const std::string body(reinterpret_cast<const char*>(data), size);
   if (!valid_utf8(body)) return 0;
-  const Json tools = reply::tools();
+  const Json tools = *reply::tools();
   for (const ToolSyntax& syntax : tool_syntaxes()) {
     for (const auto& [opener, closer] : syntax.spans) {
       std::string span(opener);
