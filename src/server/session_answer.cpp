@@ -155,7 +155,9 @@ asio::awaitable<void> Session::carry(Turn& turn, Exchange& exchange,
     if (streamed && !rang) out = framed(exchange.keepalive());
   }
   if (!streamed) {
-    const ApiReply reply{.status = exchange.status(), .body = std::move(whole)};
+    const ApiReply reply{.status = exchange.status(),
+                         .body = std::move(whole),
+                         .headers = exchange.headers()};
     co_await send(turn, reply);
   }
 }
