@@ -1,6 +1,7 @@
 #include "api/fields.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/str.h"
 
@@ -68,6 +69,10 @@ std::optional<float> Fields::number(std::string_view name, float low,
   if (number < low || number > high) {
     refuse(path(name), "{} must be in [{}, {}], got {}", path(name), low, high,
            brief(*value));
+  }
+  // 0 often means "off": what is above it stays so.
+  if (number > 0 && float(number) == 0) {
+    return std::numeric_limits<float>::denorm_min();
   }
   return float(number);
 }

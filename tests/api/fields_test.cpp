@@ -81,6 +81,12 @@ TEST(Fields, Values) {
   EXPECT_TRUE(fields.object("o")->empty());
 }
 
+TEST(Fields, WhatIsAboveZeroStaysSo) {
+  const Json json = parse_body(R"({"least": 1e-300, "zero": 0})");
+  EXPECT_GT(Fields(json).number("least", 0, 1), 0.f);
+  EXPECT_EQ(Fields(json).number("zero", 0, 1), 0.f);
+}
+
 TEST(Fields, FaultsNameTheFieldAndWhatWasExpected) {
   const Json json = parse_body(
       R"({"b": 1, "s": 5, "f": "x", "far": 7.5, "i": 1.5, "low": -2,
