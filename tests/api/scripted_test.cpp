@@ -333,7 +333,9 @@ TEST(PromptLogprobs, AreThoseOfThePromptReadAtOnce) {
     auto outcome = completions(service, {.body = body.dump()});
     auto& exchange = *std::get<std::unique_ptr<Exchange>>(outcome);
     Json lists = Json::array();
-    for (const Json& choice : Json::parse(read_all(exchange))["choices"]) {
+    const Json answer = Json::parse(read_all(exchange));
+    EXPECT_TRUE(answer.contains("choices")) << answer;
+    for (const Json& choice : answer.at("choices")) {
       lists.push_back(choice["logprobs"]["token_logprobs"]);
     }
     return lists;
