@@ -214,6 +214,7 @@ std::string read_effort(const Fields& fields) {
 Json read_variables(const Fields& fields, const ServedModel& served) {
   const Json* kwargs = fields.object("chat_template_kwargs");
   Json variables = kwargs ? *kwargs : Json::object();
+  Fields(variables, "chat_template_kwargs").boolean("enable_thinking");
   const auto add = [&](const char* name, const Json& value) {
     if (!variables.contains(name)) variables[name] = value;
   };

@@ -111,6 +111,8 @@ TEST(ChatMessages, FaultsNameTheirPlace) {
        "tool_choice", "not supported"},
       {hello(R"("chat_template_kwargs": [])"), "chat_template_kwargs",
        "object"},
+      {hello(R"("chat_template_kwargs": {"enable_thinking": "no"})"),
+       "chat_template_kwargs.enable_thinking", "bool"},
       {hello(R"("reasoning_effort": "huge")"), "reasoning_effort", "'huge'"},
       {hello(R"("reasoning_format": "deep")"), "reasoning_format", "'deep'"},
       {hello(R"("logprobs": 2)"), "logprobs", "bool"},
