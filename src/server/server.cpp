@@ -8,7 +8,6 @@
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -122,7 +121,7 @@ class IoThread {
  private:
   // What one connection throws is not the end of the others.
   void run() {
-    const auto work = asio::make_work_guard(context_);
+    endless_.async_wait([](error_code) {});
     while (!context_.stopped()) {
       try {
         context_.run_for(Session::kTick);
@@ -147,6 +146,9 @@ class IoThread {
   }
 
   asio::io_context context_{1};
+  // Work for the context, which has its files from the start: one that cannot
+  // be had when a connection comes would end the accepting coroutine.
+  asio::steady_timer endless_{context_, asio::steady_timer::time_point::max()};
   std::unordered_set<std::shared_ptr<Session>> sessions_;
   bool draining_ = false;
   std::thread thread_;  // last
