@@ -217,8 +217,13 @@ void add_default_options(CLI::App& app, ServeOptions& o) {
   add_text(app, "--chat-template", o.chat_template,
            "A Jinja file to use in place of the model's template")
       ->type_name("FILE");
-  add_text(app, "--model-name", o.model_name,
-           "The id that clients see (default: the model's)");
+  const auto set_name = [&o](const std::string& text) {
+    if (text.empty()) throw UsageError("--model-name: expected text, got ''");
+    o.model_name = text;
+  };
+  add_value(app, "--model-name", set_name,
+            "The id that clients see (default: the model's)")
+      ->type_name("TEXT");
 }
 
 // QUERN_API_KEY counts as one more --api-key.
@@ -241,7 +246,8 @@ Action add_serve(CLI::App& app) {
              "Seconds that answers under way get after SIGTERM or Ctrl-C "
              "(default 30); a second signal ends at once");
   add_word(app, "--log-level", o->log_level, kLogLevels,
-           "debug, info (default: a line a request), warning, error or off");
+           "debug, info (default: a line a request, but for polls), warning, "
+           "error or off");
   return [o] {
     if (o->model) o->run.model = o->model;
     add_key_from_environment(o->server);

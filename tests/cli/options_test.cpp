@@ -174,7 +174,8 @@ TEST(Options, ServeReadsItsValuesStrictly) {
       {"--memory-budget", "0"},   {"--thinking", "maybe"},
       {"--log-level", "loud"},    {"--reasoning-field", "text"},
       {"--api-key", ""},          {"--drain", "-1"},
-      {"--cors-origin", "a\r\nb"}, {"--unix", ""}};
+      {"--cors-origin", "a\r\nb"}, {"--unix", ""},
+      {"--model-name", ""}};
   for (const auto& [name, value] : kFaults) {
     expect_refused(quern({"serve", "m", name, value}), 2, name);
   }
