@@ -89,6 +89,10 @@ std::vector<std::string> kv_layers(const TextModel& model,
 
 std::shared_ptr<ServedModel> load(const ServeOptions& o) {
   TextSetup setup = load_text_setup(o.run, o.chat_template);
+  const int context = setup.model->facts().context;
+  if (context > 0 && o.engine.context > context) {
+    fail("--context: the model's is {}, got {}", context, o.engine.context);
+  }
   ServeDefaults defaults = o.defaults;
   defaults.sampling = sampling_params(o.sampling, setup.path, setup.tokenizer,
                                       setup.model->facts().vocabulary);
@@ -195,7 +199,7 @@ void add_engine_options(CLI::App& app, ServeOptions& o) {
              "Requests answered at the same time (default 8)");
   add_number(app, "--queue", e.queue, 0, 1 << 20,
              "Requests that may wait for that (default 64)");
-  add_number(app, "--context,--context-length", e.context, 1, INT32_MAX,
+  add_number(app, "--context,--context-length", e.context, 2, INT32_MAX,
              "The longest prompt and answer together, in tokens (default: the "
              "model's)");
   add_number(app, "--memory-budget", o.memory_budget_gb, 1e-3, 1e6,
