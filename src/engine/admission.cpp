@@ -18,9 +18,9 @@ Admission::Admission(MemoryNeeds needs, size_t budget, int context, int places)
   if (longest_row_ < 2) {
     fail(
         "the model does not fit into {:.0f} MB of memory: its weights take "
-        "{:.0f} MB, a step {:.0f} MB",
+        "{:.0f} MB, a step {:.0f} MB, the shortest row {:.0f} MB",
         budget_ / 1e6, needs_.weights / 1e6,
-        (needs_.transients + needs_.reserve) / 1e6);
+        (needs_.transients + needs_.reserve) / 1e6, needs_.row(2) / 1e6);
   }
 }
 

@@ -195,7 +195,7 @@ TEST(Goldens, CallsOfTheQwenTemplateComeBack) {
   auto at = std::find(ids.rbegin(), ids.rend(), start).base() + 2;
   const auto format = ReplyFormat::of(t, templates);
   const Json tools = Json::array({{{"function", {{"name", "f"}}}}});
-  ReplyParser parser(format, tools, false);
+  ReplyParser parser(format, std::make_shared<const Json>(tools), false);
   Detokenizer detokenizer(t);
   std::string content;
   std::vector<ToolCall> calls;
