@@ -495,6 +495,7 @@ TEST_F(Scripted, ModelsAndState) {
             "model_not_found");
   EXPECT_EQ(std::get<ApiReply>(health(service_, {})).body,
             R"({"status": "ok"})");
+  complete("@plain");
   const Json state = reply(stats(service_, {}));
   EXPECT_EQ(state["kv_quant"]["layers"]["append/f16"], 1);
   EXPECT_GT(state["batch"]["submitted_rows"], 0);

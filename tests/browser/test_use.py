@@ -169,12 +169,12 @@ class Panel(PageCase):
                 connection, _ = self.server.open("POST", "/v1/completions",
                                                  body)
                 clients.callback(connection.close)
-            expect(self.figure("Writing")).to_have_text("4")
+            expect(self.figure("Writing")).to_have_text("4 of 8")
             expect(self.page.locator(".speed strong")).to_have_text(
                 re.compile(r"[1-9]"))
             expect(self.page.get_by_role("meter")).not_to_have_attribute(
                 "aria-valuenow", "0")
-        expect(self.figure("Writing")).to_have_text("0")
+        expect(self.figure("Writing")).to_have_text("0 of 8")
         expect(self.page.locator(".plot .line")).to_have_attribute(
             "d", re.compile(r"^M[\d. ]+L"))
         expect(self.page.locator(".plot")).to_have_attribute(
