@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
 #include "engine/evaluate.h"
@@ -55,7 +53,7 @@ class Engine::Impl {
                                  .scored = kScoredAtOnce}),
                    options.memory_budget, options.context, options.batch),
         queue_(options.batch + options.queue),
-        scheduler_(model, options, admission_, queue_),
+        scheduler_(model, options, admission_, queue_, [this] { publish(); }),
         thread_([this] { run(); }) {}
 
   ~Impl() {
@@ -72,17 +70,7 @@ class Engine::Impl {
     return outcome;
   }
 
-  bool drain(double seconds) {
-    if (!queue_.drain(seconds)) return false;
-    // Rows hear their ends during a turn; the stats tell of them after it.
-    std::unique_lock lock(mutex_);
-    published_.wait(lock, [&] {
-      const auto& ends = stats_.finished;
-      return std::reduce(std::begin(ends), std::end(ends)) >=
-             requests_ - refused_;
-    });
-    return true;
-  }
+  bool drain(double seconds) { return queue_.drain(seconds); }
   int longest_row() const { return admission_.longest_row(); }
   const TextModel& model() const { return model_; }
 
@@ -121,7 +109,6 @@ class Engine::Impl {
     std::lock_guard lock(mutex_);
     stats_ = stats;
     ends_per_second_ = ends;
-    published_.notify_all();
   }
 
   std::variant<Tickets, Refusal> take(std::vector<Request> requests) {
@@ -207,7 +194,6 @@ class Engine::Impl {
   Scheduler scheduler_;  // the thread's
 
   mutable std::mutex mutex_;
-  std::condition_variable published_;  // stats_ are new
   EngineStats stats_;
   double ends_per_second_ = 0;
   uint64_t requests_ = 0, refused_ = 0;

@@ -27,11 +27,13 @@ void insert_by_age(std::vector<JobPtr>& jobs, JobPtr job) {
 }  // namespace
 
 Scheduler::Scheduler(const TextModel& model, const EngineOptions& options,
-                     Admission& admission, RequestQueue& queue)
+                     Admission& admission, RequestQueue& queue,
+                     std::function<void()> publish)
     : model_(model),
       precision_(options.precision),
       admission_(admission),
       queue_(queue),
+      publish_(std::move(publish)),
       prefill_(model, options.precision, options.prefill_chunk),
       batch_(model, options.precision) {}
 
@@ -291,15 +293,18 @@ void Scheduler::finish(Job& job, Finish how, std::string reason) {
   ending.timings.ended = seconds_since(job.submitted);
   stats_.finished[int(how)]++;
   ended_.add(seconds_since(start_), 1);
+  const auto listener = std::exchange(job.request.listener, nullptr);
+  const Ending told = ending;  // the job may die now
+  for (auto* jobs : {&jobs_, &paused_}) {
+    std::erase_if(*jobs, [&](const JobPtr& j) { return j.get() == &job; });
+  }
+  publish_();
   try {
-    std::exchange(job.request.listener, nullptr)->on_end(ending);
+    listener->on_end(told);
   } catch (const std::exception&) {
     // It has ended already.
   }
   queue_.ended();
-  for (auto* jobs : {&jobs_, &paused_}) {
-    std::erase_if(*jobs, [&](const JobPtr& j) { return j.get() == &job; });
-  }
 }
 
 void Scheduler::lose_steps(const std::string& reason) {

@@ -1,6 +1,7 @@
 // Who gets the next step: the engine without its thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,11 @@ namespace quern {
 
 class Scheduler {
  public:
-  // All three must outlive it.
+  // All three must outlive it. `publish` is called before a request hears its
+  // end, with that in the stats.
   Scheduler(const TextModel& model, const EngineOptions& options,
-            Admission& admission, RequestQueue& queue);
+            Admission& admission, RequestQueue& queue,
+            std::function<void()> publish);
 
   // There is more to do than to wait for requests.
   bool busy() const;
@@ -63,6 +66,7 @@ class Scheduler {
   const Precision precision_;
   Admission& admission_;
   RequestQueue& queue_;
+  const std::function<void()> publish_;
   PrefillBatch prefill_;
   DecodeBatch batch_;
   std::vector<JobPtr> jobs_;    // admitted and running, the oldest first

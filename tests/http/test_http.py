@@ -264,6 +264,7 @@ class Http(harness.ServerCase):
         self.assertEqual(plain.usage, letters.usage)
 
     def test_metrics(self):
+        self.wait_until_idle()
         before = self.samples()
         self.chat("@plain")
         self.refused(self.server.get("/nothing"), status=404)
