@@ -49,7 +49,7 @@ void fold_logprobs(Json& whole, const Json& part) {
 
 ChatWriter::ChatWriter(AnswerHead head, const Tokenizer& tokenizer,
                        ChatWriterOptions options)
-    : head_(std::move(head)),
+    : Writer(std::move(head), "chat.completion.chunk", options.include_usage),
       tokenizer_(tokenizer),
       options_(options),
       choices_(options.choices) {}
@@ -67,21 +67,6 @@ std::vector<Json> ChatWriter::write(int choice, const Event& event) {
     write_end(choice, *ended, out);
   }
   return out;
-}
-
-std::vector<Json> ChatWriter::close() {
-  if (!options_.include_usage) return {};
-  Json last = chunk(Json::array());
-  last["usage"] = usage_.json();
-  return {std::move(last)};
-}
-
-// Where usage is to come, every chunk has the field.
-Json ChatWriter::chunk(Json choices) const {
-  Json json = head_.json("chat.completion.chunk");
-  json["choices"] = std::move(choices);
-  if (options_.include_usage) json["usage"] = nullptr;
-  return json;
 }
 
 Json ChatWriter::delta(int choice, Json delta) const {
@@ -164,28 +149,16 @@ Json ChatWriter::token_json(int32_t id, float logprob) const {
           {"bytes", std::move(values)}};
 }
 
-void ChatFold::add(const Json& chunk) {
-  if (whole_.is_null()) {
-    whole_ = chunk;
-    whole_["object"] = "chat.completion";
-    whole_["choices"] = Json::array();
-    whole_["usage"] = nullptr;
+bool ChatFold::merge(Json& choice, const std::string& name,
+                     const Json& value) {
+  if (name == "delta") {
+    fold_delta(choice["message"], value);
+  } else if (name == "logprobs") {
+    fold_logprobs(choice[name], value);
+  } else {
+    return false;
   }
-  for (const Json& part : chunk.at("choices")) {
-    Json& to = choice(part.at("index"));
-    for (const auto& [name, value] : part.items()) {
-      if (name == "delta") {
-        fold_delta(to["message"], value);
-      } else if (name == "logprobs") {
-        fold_logprobs(to[name], value);
-      } else if (!value.is_null()) {
-        to[name] = value;
-      }
-    }
-  }
-  if (chunk.contains("usage") && !chunk["usage"].is_null()) {
-    whole_["usage"] = chunk["usage"];
-  }
+  return true;
 }
 
 // A message of calls alone has no content.
@@ -199,17 +172,12 @@ Json ChatFold::whole() {
   return std::move(whole_);
 }
 
-Json& ChatFold::choice(size_t index) {
-  Json& choices = whole_["choices"];
-  while (choices.size() <= index) {
-    choices.push_back(
-        {{"index", choices.size()},
-         {"message",
-          {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}},
-         {"logprobs", nullptr},
-         {"finish_reason", nullptr}});
-  }
-  return choices[index];
+Json ChatFold::empty_choice(size_t index) const {
+  return {{"index", index},
+          {"message",
+           {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}},
+          {"logprobs", nullptr},
+          {"finish_reason", nullptr}};
 }
 
 }  // namespace quern

@@ -21,7 +21,6 @@ class ChatWriter final : public Writer {
              ChatWriterOptions options);
 
   std::vector<Json> write(int choice, const Event& event) override;
-  std::vector<Json> close() override;
 
  private:
   struct State {
@@ -30,7 +29,6 @@ class ChatWriter final : public Writer {
     int calls = 0;
   };
 
-  Json chunk(Json choices) const;
   Json delta(int choice, Json delta) const;
   void write_text(int choice, const TextDelta& text, std::vector<Json>& out);
   void write_call(int choice, const ToolCall& call, std::vector<Json>& out);
@@ -38,22 +36,21 @@ class ChatWriter final : public Writer {
   Json logprobs_of(const std::vector<TokenScore>& tokens) const;
   Json token_json(int32_t id, float logprob) const;
 
-  AnswerHead head_;
   Tokenizer tokenizer_;
   ChatWriterOptions options_;
   std::vector<State> choices_;
-  Usage usage_;
 };
 
 class ChatFold final : public Fold {
  public:
-  void add(const Json& chunk) override;
+  ChatFold() : Fold("chat.completion") {}
+
   Json whole() override;
 
  private:
-  Json& choice(size_t index);
-
-  Json whole_;
+  Json empty_choice(size_t index) const override;
+  bool merge(Json& choice, const std::string& name,
+             const Json& value) override;
 };
 
 }  // namespace quern

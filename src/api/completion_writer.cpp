@@ -8,6 +8,8 @@
 namespace quern {
 namespace {
 
+constexpr std::string_view kObject = "text_completion";
+
 // Tokens that are no text are told apart by their bytes.
 std::string token_name(const Tokenizer& tokenizer, int32_t id) {
   const std::string_view bytes = tokenizer.token_bytes(id);
@@ -73,7 +75,7 @@ void append_lists(Json& whole, const Json& part) {
 
 CompletionWriter::CompletionWriter(AnswerHead head, const Tokenizer& tokenizer,
                                    CompletionRequest request)
-    : head_(std::move(head)),
+    : Writer(std::move(head), kObject, request.generation.include_usage),
       tokenizer_(tokenizer),
       request_(std::move(request)),
       choices_(request_.prompts.size() * request_.best_of),
@@ -106,20 +108,6 @@ void CompletionWriter::write_one(int choice, const Event& event,
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
     out.push_back(end(choice, *ended));
   }
-}
-
-std::vector<Json> CompletionWriter::close() {
-  if (!request_.generation.include_usage) return {};
-  Json last = chunk(Json::array());
-  last["usage"] = usage_.json();
-  return {std::move(last)};
-}
-
-Json CompletionWriter::chunk(Json choices) const {
-  Json json = head_.json("text_completion");
-  json["choices"] = std::move(choices);
-  if (request_.generation.include_usage) json["usage"] = nullptr;
-  return json;
 }
 
 Json CompletionWriter::text_chunk(int choice, std::string_view text,
@@ -185,27 +173,20 @@ Json CompletionWriter::end(int choice, const Ended& ended) {
   return json;
 }
 
-void CompletionFold::add(const Json& chunk) {
-  if (whole_.is_null()) {
-    whole_ = chunk;
-    whole_["choices"] = Json::array();
-    whole_["usage"] = nullptr;
+CompletionFold::CompletionFold(int best_of, int kept)
+    : Fold(kObject), best_of_(best_of), kept_(kept) {}
+
+bool CompletionFold::merge(Json& choice, const std::string& name,
+                           const Json& value) {
+  if (name == "text") {
+    choice[name].get_ref<std::string&>() +=
+        value.get_ref<const std::string&>();
+  } else if (name == "logprobs") {
+    append_lists(choice[name], value);
+  } else {
+    return false;
   }
-  for (const Json& part : chunk.at("choices")) {
-    Json& to = choice(part.at("index"));
-    for (const auto& [name, value] : part.items()) {
-      if (name == "text") {
-        to[name].get_ref<std::string&>() += value.get_ref<const std::string&>();
-      } else if (name == "logprobs") {
-        append_lists(to[name], value);
-      } else if (!value.is_null()) {
-        to[name] = value;
-      }
-    }
-  }
-  if (chunk.contains("usage") && !chunk["usage"].is_null()) {
-    whole_["usage"] = chunk["usage"];
-  }
+  return true;
 }
 
 Json CompletionFold::whole() {
@@ -226,15 +207,11 @@ Json CompletionFold::whole() {
   return std::move(whole_);
 }
 
-Json& CompletionFold::choice(size_t index) {
-  Json& choices = whole_["choices"];
-  while (choices.size() <= index) {
-    choices.push_back({{"index", choices.size()},
-                       {"text", ""},
-                       {"logprobs", nullptr},
-                       {"finish_reason", nullptr}});
-  }
-  return choices[index];
+Json CompletionFold::empty_choice(size_t index) const {
+  return {{"index", index},
+          {"text", ""},
+          {"logprobs", nullptr},
+          {"finish_reason", nullptr}};
 }
 
 }  // namespace quern

@@ -12,7 +12,6 @@ class CompletionWriter final : public Writer {
                    CompletionRequest request);
 
   std::vector<Json> write(int choice, const Event& event) override;
-  std::vector<Json> close() override;
 
  private:
   struct State {
@@ -28,7 +27,6 @@ class CompletionWriter final : public Writer {
   };
 
   void write_one(int choice, const Event& event, std::vector<Json>& out);
-  Json chunk(Json choices) const;
   Json text_chunk(int choice, std::string_view text, Json logprobs) const;
   const Prompt& prompt_of(int choice) const {
     return request_.prompts[choice / request_.best_of];
@@ -42,27 +40,25 @@ class CompletionWriter final : public Writer {
     return request_.best_of > request_.generation.choices;
   }
 
-  AnswerHead head_;
   Tokenizer tokenizer_;
   CompletionRequest request_;
   std::vector<State> choices_;
   std::vector<Scoring> scorings_;  // of the prompts
-  Usage usage_;
 };
 
 class CompletionFold final : public Fold {
  public:
   // Of each `best_of` choices in order the `kept` best remain.
-  CompletionFold(int best_of, int kept) : best_of_(best_of), kept_(kept) {}
+  CompletionFold(int best_of, int kept);
 
-  void add(const Json& chunk) override;
   Json whole() override;
 
  private:
-  Json& choice(size_t index);
+  Json empty_choice(size_t index) const override;
+  bool merge(Json& choice, const std::string& name,
+             const Json& value) override;
 
   const int best_of_, kept_;
-  Json whole_;
 };
 
 }  // namespace quern

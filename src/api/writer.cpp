@@ -50,6 +50,46 @@ Json Usage::json() const {
           {"completion_tokens_details", {{"reasoning_tokens", reasoning_}}}};
 }
 
+Writer::Writer(AnswerHead head, std::string_view object, bool include_usage)
+    : head_(std::move(head)), object_(object), include_usage_(include_usage) {}
+
+std::vector<Json> Writer::close() const {
+  if (!include_usage_) return {};
+  Json last = chunk(Json::array());
+  last["usage"] = usage_.json();
+  return {std::move(last)};
+}
+
+Json Writer::chunk(Json choices) const {
+  Json json = head_.json(object_);
+  json["choices"] = std::move(choices);
+  if (include_usage_) json["usage"] = nullptr;
+  return json;
+}
+
+void Fold::add(const Json& chunk) {
+  if (whole_.is_null()) {
+    whole_ = chunk;
+    whole_["object"] = object_;
+    whole_["choices"] = Json::array();
+    whole_["usage"] = nullptr;
+  }
+  Json& choices = whole_["choices"];
+  for (const Json& part : chunk.at("choices")) {
+    const auto index = part.at("index").get<size_t>();
+    while (choices.size() <= index) {
+      choices.push_back(empty_choice(choices.size()));
+    }
+    for (const auto& [name, value] : part.items()) {
+      const bool merged = merge(choices[index], name, value);
+      if (!merged && !value.is_null()) choices[index][name] = value;
+    }
+  }
+  if (chunk.contains("usage") && !chunk["usage"].is_null()) {
+    whole_["usage"] = chunk["usage"];
+  }
+}
+
 std::string_view finish_reason(const Ended& ended, int calls) {
   if (ended.ending.finish == Finish::length) return "length";
   return calls > 0 ? "tool_calls" : "stop";

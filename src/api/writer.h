@@ -10,23 +10,6 @@
 
 namespace quern {
 
-// Events in, chunks out. One a answer: it owns the roles, ends and usage.
-class Writer {
- public:
-  virtual ~Writer() = default;
-  virtual std::vector<Json> write(int choice, const Event& event) = 0;
-  // After the end of all choices.
-  virtual std::vector<Json> close() = 0;
-};
-
-// Chunks in, one answer out.
-class Fold {
- public:
-  virtual ~Fold() = default;
-  virtual void add(const Json& chunk) = 0;
-  virtual Json whole() = 0;
-};
-
 // What all chunks of an answer begin with.
 struct AnswerHead {
   std::string id;
@@ -48,6 +31,51 @@ class Usage {
 
  private:
   int prompt_ = 0, cached_ = 0, completion_ = 0, reasoning_ = 0;
+};
+
+// Events in, chunks out. One an answer: it owns the roles, ends and usage.
+class Writer {
+ public:
+  // With usage, a last chunk has it, and those before have the field as null.
+  Writer(AnswerHead head, std::string_view object, bool include_usage);
+  virtual ~Writer() = default;
+
+  virtual std::vector<Json> write(int choice, const Event& event) = 0;
+  // After the end of all choices.
+  std::vector<Json> close() const;
+
+ protected:
+  Json chunk(Json choices) const;
+
+  const AnswerHead head_;
+  Usage usage_;
+
+ private:
+  const std::string object_;
+  const bool include_usage_;
+};
+
+// Chunks in, one answer out.
+class Fold {
+ public:
+  explicit Fold(std::string_view object) : object_(object) {}
+  virtual ~Fold() = default;
+
+  void add(const Json& chunk);
+  virtual Json whole() = 0;
+
+ protected:
+  // A choice that nothing has been added to.
+  virtual Json empty_choice(size_t index) const = 0;
+  // Adds a field of a part to the choice; false: its value, if any, replaces
+  // the choice's.
+  virtual bool merge(Json& choice, const std::string& name,
+                     const Json& value) = 0;
+
+  Json whole_;
+
+ private:
+  const std::string object_;  // of the whole
 };
 
 // "stop", "length", or "tool_calls" after `calls` complete ones.
