@@ -69,6 +69,12 @@ bool valid_utf8(std::string_view bytes) {
   return true;
 }
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = lower(c);
+  return out;
+}
+
 std::string on_one_line(std::string_view bytes) {
   return escaped(bytes, bytes.size());
 }

@@ -19,6 +19,12 @@ Utf8Front utf8_front(std::string_view bytes);  // not empty
 // Whether the bytes are well-formed UTF-8 (no surrogates, no long forms).
 bool valid_utf8(std::string_view bytes);
 
+// Capital letters of ASCII as small ones.
+constexpr char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+std::string lower(std::string_view text);
+
 // The bytes with control characters and ill-formed ones as \xNN.
 std::string on_one_line(std::string_view bytes);
 

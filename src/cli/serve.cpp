@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <future>
 
 #include "base/log.h"
+#include "base/str.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/interrupts.h"
@@ -41,8 +41,8 @@ struct Word {
 template <class T, size_t N, class Value>
 CLI::Option* add_word(CLI::App& app, const std::string& name, Value& value,
                       const Word<T> (&words)[N], const std::string& help) {
-  const auto read = [name, &value, &words](std::string given) {
-    for (char& c : given) c = char(std::tolower(uint8_t(c)));
+  const auto read = [name, &value, &words](const std::string& typed) {
+    const std::string given = lower(typed);
     std::string expected;
     for (const auto& [text, meaning] : words) {
       if (given == text) {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
 #include "base/str.h"
@@ -151,12 +150,6 @@ std::vector<LocalModel> folder_models(const Path& folder) {
       }
     }
   }
-  return out;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = char(std::tolower(uint8_t(c)));
   return out;
 }
 

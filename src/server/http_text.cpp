@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <random>
 
+#include "base/str.h"
+
 namespace quern {
 namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; }
 
 bool is_alphanumeric(char c) {
   return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9');
@@ -28,12 +28,6 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = lower(c);
-  return out;
-}
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = std::min(text.find_first_not_of(" \t"), text.size());

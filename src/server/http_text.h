@@ -7,7 +7,6 @@
 
 namespace quern {
 
-std::string lower(std::string_view text);  // of ASCII
 std::string_view trimmed(std::string_view text);  // of spaces and tabs
 
 // A path or a query's value with each %XX as its byte; a '%' that begins no
