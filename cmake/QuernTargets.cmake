@@ -52,6 +52,27 @@ function(quern_test name)
     PROPERTIES ${properties} ENVIRONMENT "${T_ENV}")
 endfunction()
 
+# quern_python_test(LABEL TESTS parity.test_a.B.test_c ... [TIMEOUT s]
+#                   [PATHS folders] [ENV more]): one ctest entry a unittest
+# name, run in the current folder.
+function(quern_python_test label)
+  cmake_parse_arguments(P "" "TIMEOUT" "TESTS;PATHS;ENV" ${ARGN})
+  if(NOT P_TIMEOUT)
+    set(P_TIMEOUT 900)
+  endif()
+  list(JOIN P_PATHS ":" path)
+  set(environment QUERN_BINARY=$<TARGET_FILE:quern> PYTHONPATH=${path} ${P_ENV})
+  foreach(test ${P_TESTS})
+    set(name ${label}.${test})
+    add_test(NAME ${name}
+             COMMAND ${QUERN_TEST_PYTHON} -B -m unittest ${test}
+             WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    set_tests_properties(
+      ${name} PROPERTIES
+      LABELS ${label} TIMEOUT ${P_TIMEOUT} ENVIRONMENT "${environment}")
+  endforeach()
+endfunction()
+
 # quern_fuzz(NAME SOURCES ... ROOMS ...): a libFuzzer program in the fuzz
 # build's fuzzers/ (tools/fuzz.sh runs them; the target `fuzzers` builds them),
 # and the same inputs replayed as an ordinary test in every other build.
