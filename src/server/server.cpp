@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <future>
@@ -253,12 +254,20 @@ class Server::Impl {
           co_await pause.async_wait(asio::use_awaitable);
         }
         IoThread& thread = *threads_[next_++ % threads_.size()];
-        Session::Socket socket = co_await acceptor->async_accept(
-            thread.context(), asio::use_awaitable);
-        begin(thread, std::move(socket));
+        error_code error;
+        auto token = asio::redirect_error(asio::use_awaitable, error);
+        Session::Socket socket =
+            co_await acceptor->async_accept(thread.context(), token);
+        failed = bool(error);
+        if (!error) {
+          begin(thread, std::move(socket));
+        } else if (acceptor->is_open()) {
+          log(LogLevel::error,
+              fmt::format("cannot accept: {}", error.message()));
+        }
       } catch (const std::exception& e) {
         failed = true;
-        if (acceptor->is_open()) log_fault("cannot accept", e);
+        log_fault("cannot take a connection", e);
       }
     }
   }

@@ -44,8 +44,8 @@ std::string_view view(boost::beast::string_view text) {
 // The reply to a request that could not be read; nothing if the connection
 // ended.
 std::optional<ApiReply> refusal(error_code error, const ServerOptions& o) {
-  static const auto& faults = error_code(http::error::bad_method).category();
-  if (error.category() != faults || error == http::error::end_of_stream ||
+  const error_code fault = http::error::bad_method;
+  if (error.category() != fault.category() || error == http::error::end_of_stream ||
       error == http::error::partial_message) {
     return {};
   }

@@ -130,7 +130,9 @@ TEST(Choice, StopsDoNotReachAcrossACall) {
   for (const auto& [index, event] : mailbox->take()) {
     const auto* text = std::get_if<TextDelta>(&event);
     order += text ? text->text : event.index() == 2 ? "()" : ".";
-    if (text) EXPECT_EQ(text->tokens.size(), 1);
+    if (text) {
+      EXPECT_EQ(text->tokens.size(), 1);
+    }
   }
   EXPECT_EQ(order, "a()b.");
 }
