@@ -16,6 +16,9 @@ namespace {
 
 constexpr uint32_t kOpen = 1u << 31;
 constexpr int kSpins = 4000;  // some 50 us between jobs before a worker sleeps
+constexpr auto kPatience = std::chrono::microseconds(500);
+constexpr Rest::Clock::duration kShortRest = std::chrono::milliseconds(5);
+constexpr Rest::Clock::duration kLongRest = std::chrono::milliseconds(320);
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -66,13 +69,24 @@ void set_threads(int threads) {
   shared_pool() = std::make_unique<ThreadPool>(threads);
 }
 
+Rest::Clock::duration Rest::late(Clock::time_point now) {
+  const bool again = last_ > Clock::duration::zero() && now - back_ < last_;
+  last_ = again ? std::min(2 * last_, kLongRest) : kShortRest;
+  back_ = now + last_;
+  return last_;
+}
+
 ThreadPool::ThreadPool(int threads) {
   try {
-    for (int i = 1; i < threads; i++) workers_.emplace_back([this] { work(); });
+    for (int i = 1; i < threads; i++) {
+      workers_.push_back(std::make_unique<Worker>());
+      Worker& worker = *workers_.back();
+      worker.thread = std::thread([this, &worker] { work(worker); });
+    }
   } catch (const std::system_error& e) {
     const size_t started = workers_.size();
     end_workers();
-    fail("cannot start {} threads ({} started): {}", threads, started + 1,
+    fail("cannot start {} threads ({} started): {}", threads, started,
          e.what());
   }
 }
@@ -83,11 +97,16 @@ void ThreadPool::end_workers() {
   stop_ = true;
   epoch_.fetch_add(1);
   epoch_.notify_all();
-  for (auto& worker : workers_) worker.join();
+  for (auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
 }
 
-void ThreadPool::claim_tasks() {
-  for (int i; (i = next_.fetch_add(1)) < count_;) fn_(task_, i);
+// Returns how many.
+int ThreadPool::claim_tasks() {
+  int done = 0;
+  for (int i; (i = next_.fetch_add(1)) < count_; done++) fn_(task_, i);
+  return done;
 }
 
 void ThreadPool::run_job(int count, TaskFn fn, const void* task) {
@@ -104,27 +123,59 @@ void ThreadPool::run_job(int count, TaskFn fn, const void* task) {
   gate_.store(kOpen);
   epoch_.fetch_add(1);
   if (sleepers_.load() > 0) epoch_.notify_all();
-  claim_tasks();
+  const auto start = Rest::Clock::now();
+  const int done = claim_tasks();
   gate_.fetch_and(~kOpen);
-  for (int spins = 0; gate_.load() != 0; spins++) {
-    if (spins < kSpins)
+  if (gate_.load() == 0) return;
+  // A worker at its last task may take as long as tasks take here.
+  wait_for_workers(kPatience +
+                   2 * (Rest::Clock::now() - start) / std::max(done, 1));
+}
+
+void ThreadPool::wait_for_workers(Rest::Clock::duration patience) {
+  const auto start = Rest::Clock::now();
+  bool told = false;
+  for (int spins = 1; gate_.load() != 0; spins++) {
+    if (spins < kSpins) {
       relax();
-    else
+      if (spins % 256) continue;
+    } else {
       std::this_thread::yield();
+    }
+    if (told || Rest::Clock::now() - start < patience) continue;
+    told = true;
+    for (auto& worker : workers_) {
+      if (worker->inside) worker->late = true;
+    }
   }
 }
 
-void ThreadPool::work() {
-  uint32_t seen = epoch_.load();
+// Joins the open job, if it has tasks left.
+void ThreadPool::take_part(Worker& self) {
+  uint32_t gate = gate_.load();
+  while ((gate & kOpen) && next_.load() < count_.load()) {
+    if (!gate_.compare_exchange_weak(gate, gate + 1)) continue;
+    self.inside = true;
+    claim_tasks();
+    self.inside = false;
+    gate_.fetch_sub(1);
+    return;
+  }
+}
+
+void ThreadPool::rest(Rest::Clock::duration time) {
+  const auto end = Rest::Clock::now() + time;
+  while (!stop_ && Rest::Clock::now() < end) {
+    std::this_thread::sleep_for(std::min(time, kShortRest));
+  }
+}
+
+void ThreadPool::work(Worker& self) {
+  Rest lateness;
   while (!stop_) {
-    uint32_t gate = gate_.load();
-    while ((gate & kOpen) && !gate_.compare_exchange_weak(gate, gate + 1)) {
-    }
-    if (gate & kOpen) {
-      seen = epoch_.load();
-      claim_tasks();
-      gate_.fetch_sub(1);
-    }
+    const uint32_t seen = epoch_.load();
+    take_part(self);
+    if (self.late.exchange(false)) rest(lateness.late(Rest::Clock::now()));
     for (int spins = 0; epoch_.load() == seen && !stop_; spins++) {
       if (spins < kSpins) {
         relax();
@@ -135,7 +186,6 @@ void ThreadPool::work() {
         spins = 0;
       }
     }
-    seen = epoch_.load();
   }
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -12,10 +14,26 @@ namespace quern {
 // Cores this process may use: affinity mask and cgroup quota.
 int usable_cores();
 
+// How long a worker that keeps others waiting stays away: another program has
+// its core. Doubles from 5 ms to 320 ms while it is late again soon after it
+// came back.
+class Rest {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // It was late now; how long to stay away.
+  Clock::duration late(Clock::time_point now);
+
+ private:
+  Clock::time_point back_{};  // from its last rest
+  Clock::duration last_{};
+};
+
 // Runs a job's tasks on the caller and its workers. Tasks are claimed one by
 // one, so a worker that lost its core delays the job by one task at most, and
-// a worker that never woke up delays it not at all. Workers spin for a short
-// while between jobs (a decode step is hundreds of jobs), then sleep.
+// a worker that never woke up delays it not at all; one that is late rests for
+// a while. Workers spin for a short while between jobs (a decode step is
+// hundreds of jobs), then sleep.
 class ThreadPool {
  public:
   // Throws Error if the system does not give it the threads.
@@ -38,18 +56,28 @@ class ThreadPool {
  private:
   using TaskFn = void (*)(const void*, int);
 
-  void run_job(int count, TaskFn fn, const void* task);
-  void work();
-  void end_workers();
-  void claim_tasks();
+  // What the caller knows of a worker.
+  struct alignas(64) Worker {
+    std::thread thread;
+    std::atomic<bool> inside{false};  // the open job
+    std::atomic<bool> late{false};
+  };
 
-  std::vector<std::thread> workers_;
+  void run_job(int count, TaskFn fn, const void* task);
+  void work(Worker& self);
+  void take_part(Worker& self);
+  void rest(Rest::Clock::duration time);
+  void end_workers();
+  int claim_tasks();
+  void wait_for_workers(Rest::Clock::duration patience);
+
+  std::vector<std::unique_ptr<Worker>> workers_;
   std::mutex callers_;  // one job at a time
 
   // The open job. Written by the caller while no worker is inside.
   TaskFn fn_ = nullptr;
   const void* task_ = nullptr;
-  int count_ = 0;
+  std::atomic<int> count_{0};
 
   alignas(64) std::atomic<int> next_{0};
   // Bit 31: a job is open. Lower bits: workers inside it.

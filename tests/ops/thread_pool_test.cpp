@@ -64,6 +64,37 @@ TEST(ThreadPool, ComesAndGoes) {
   }
 }
 
+// A worker whose core is taken stays away for longer and longer, and starts
+// anew once it has kept up for as long as its last rest.
+TEST(Rest, DoublesWhileLateAgain) {
+  using std::chrono::milliseconds;
+  Rest rest;
+  Rest::Clock::time_point now{milliseconds(1000)};
+  for (int expected : {5, 10, 20, 40, 80, 160, 320, 320}) {
+    const auto time = rest.late(now);
+    EXPECT_EQ(time, milliseconds(expected));
+    now += time + milliseconds(2);
+  }
+  now += milliseconds(330);
+  EXPECT_EQ(rest.late(now), milliseconds(5));
+}
+
+// Its tasks are done by others meanwhile.
+TEST(ThreadPool, LateWorkersRest) {
+  ThreadPool pool(3);
+  const auto caller = std::this_thread::get_id();
+  for (int job = 0; job < 30; job++) {
+    std::atomic<int> ran{0};
+    pool.run(50, [&](int) {
+      ran++;
+      if (std::this_thread::get_id() != caller) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      }
+    });
+    EXPECT_EQ(ran, 50);
+  }
+}
+
 TEST(SharedPool, SetThreads) {
   for (int threads : {1, 3, 2, 3, 3, 5}) {
     set_threads(threads);
