@@ -12,9 +12,11 @@ namespace quern::avx2 {
 inline constexpr const char* kName = "avx2";
 inline constexpr int W = 8;
 inline constexpr int kRowTile = 4;
+inline constexpr int kOneRow = 2;
 inline constexpr int kDenseTile = 2;
-inline constexpr int kQueryTile =
-    2;  // queries an attention kernel takes at once
+// Queries an attention kernel takes at once.
+inline constexpr int kQueryTile = 4;
+inline constexpr int kRegisters = 16;
 
 using F = __m256;
 struct I {
@@ -120,6 +122,12 @@ inline Bytes keep(Bytes x, uint8_t mask) {
   return {_mm256_and_si256(x.v, _mm256_set1_epi8(char(mask)))};
 }
 inline Bytes merge(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, b.v)}; }
+// Sums stay in their registers: g++ would add the products up as a tree, and
+// keep all of them on the stack for it.
+inline __m256i in_order(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
 // Pairs of products are summed in 16 bits: exact up to 7-bit codes, so the top
 // bit of an 8-bit code goes its own way.
 template <int bits>
@@ -130,14 +138,35 @@ inline I dot4(I acc, Bytes w, const int8_t* a) {
   const __m256i one = _mm256_set1_epi16(1);
   if constexpr (bits < 8) {
     const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(w.v, x), one);
-    return {_mm256_add_epi32(acc.v, p)};
+    return {in_order(_mm256_add_epi32(acc.v, p))};
   } else {
     const Bytes low = keep(w, 0x7f), top = keep(shift<7>(w), 1);
     const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(low.v, x), one);
     const __m256i t = _mm256_madd_epi16(_mm256_maddubs_epi16(top.v, x),
                                         _mm256_set1_epi16(128));
-    return {_mm256_add_epi32(acc.v, _mm256_add_epi32(p, t))};
+    return {in_order(_mm256_add_epi32(acc.v, _mm256_add_epi32(p, t)))};
   }
+}
+
+// 2 * 127 * (2^bits - 1) a quad, of 32767.
+template <int bits>
+inline constexpr int kPairQuads = bits <= 4   ? 8
+                                  : bits == 5 ? 4
+                                  : bits == 6 ? 2
+                                              : 1;
+struct Pairs {
+  __m256i v;
+};
+inline Pairs add(Pairs a, Pairs b) {
+  return {in_order(_mm256_add_epi16(a.v, b.v))};
+}
+inline Pairs pairs4(Bytes w, const int8_t* a) {
+  int32_t quad;
+  std::memcpy(&quad, a, 4);
+  return {_mm256_maddubs_epi16(w.v, _mm256_set1_epi32(quad))};
+}
+inline I joined(Pairs a) {
+  return {_mm256_madd_epi16(a.v, _mm256_set1_epi16(1))};
 }
 
 }  // namespace quern::avx2

@@ -12,9 +12,11 @@ namespace quern::avx512 {
 inline constexpr const char* kName = "avx512";
 inline constexpr int W = 16;
 inline constexpr int kRowTile = 8;    // rows of x a matmul kernel takes at once
+inline constexpr int kOneRow = 1;     // vectors of a tile, for one row of x
 inline constexpr int kDenseTile = 4;  // the same, dense kernels
-inline constexpr int kQueryTile =
-    4;  // queries an attention kernel takes at once
+// Queries an attention kernel takes at once.
+inline constexpr int kQueryTile = 4;
+inline constexpr int kRegisters = 32;
 
 using F = __m512;
 using I = __m512i;
@@ -97,5 +99,12 @@ inline I dot4(I acc, Bytes w, const int8_t* a) {
   std::memcpy(&quad, a, 4);
   return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(quad));
 }
+
+// dot4 alone: its sums are 32 bits wide.
+template <int bits>
+inline constexpr int kPairQuads = 1;
+using Pairs = I;
+Pairs pairs4(Bytes, const int8_t*);
+I joined(Pairs);
 
 }  // namespace quern::avx512

@@ -12,9 +12,11 @@ namespace quern::neon {
 inline constexpr const char* kName = "neon";
 inline constexpr int W = 4;
 inline constexpr int kRowTile = 8;
+inline constexpr int kOneRow = 1;
 inline constexpr int kDenseTile = 4;
-inline constexpr int kQueryTile =
-    4;  // queries an attention kernel takes at once
+// Queries an attention kernel takes at once.
+inline constexpr int kQueryTile = 4;
+inline constexpr int kRegisters = 32;
 
 using F = float32x4_t;
 using I = int32x4_t;
@@ -118,5 +120,12 @@ inline I dot4(I acc, Bytes w, const int8_t* a) {
     return vaddq_s32(vdotq_s32(acc, low, x), vshlq_n_s32(t, 7));
   }
 }
+
+// dot4 alone: its sums are 32 bits wide.
+template <int bits>
+inline constexpr int kPairQuads = 1;
+using Pairs = I;
+Pairs pairs4(Bytes, const int8_t*);
+I joined(Pairs);
 
 }  // namespace quern::neon

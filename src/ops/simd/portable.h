@@ -12,9 +12,11 @@ namespace quern::portable {
 inline constexpr const char* kName = "portable";
 inline constexpr int W = 4;           // lanes; divides 16
 inline constexpr int kRowTile = 4;    // rows of x a matmul kernel takes at once
+inline constexpr int kOneRow = 1;     // vectors of a tile, for one row of x
 inline constexpr int kDenseTile = 4;  // the same, dense kernels
-inline constexpr int kQueryTile =
-    2;  // queries an attention kernel takes at once
+// Queries an attention kernel takes at once.
+inline constexpr int kQueryTile = 2;
+inline constexpr int kRegisters = 16;
 
 struct F {  // W floats
   float v[W];
@@ -209,5 +211,14 @@ inline I dot4(I acc, Bytes w, const int8_t* a) {
     return acc.v[i] + q[0] * a[0] + q[1] * a[1] + q[2] * a[2] + q[3] * a[3];
   });
 }
+
+// How many quads' pairs4 can be added up in 16 bits; 1 where dot4 is as good
+// and pairs4 is not defined.
+template <int bits>
+inline constexpr int kPairQuads = 1;
+// Sums of the products of neighbours, two for each quad, and their sum.
+using Pairs = I;
+Pairs pairs4(Bytes, const int8_t*);
+I joined(Pairs);
 
 }  // namespace quern::portable
