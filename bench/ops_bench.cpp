@@ -95,7 +95,7 @@ void attend_tokens(benchmark::State& state, Number number) {
   mx::eval(planes, q, k);
   const AttendRow row{0, tokens, past, capacity, planes};
   for (auto _ : state) {
-    mx::eval(attend(q, k, k, {&row, 1}, options).out);
+    mx::eval(attend(q, k, k, {row}, options).out);
   }
   const double keys = past + (tokens + 1) / 2.0;  // a token sees on average
   count(state, 2.0 * (past + tokens) * 8 * 128 * qmm::number_bytes(number),

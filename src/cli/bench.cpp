@@ -69,6 +69,7 @@ Json row_of(const BenchCase& bench, const BenchResult& result) {
           {"decode_tps", result.decode_tps.median},
           {"decode_spread", result.decode_tps.spread},
           {"ttft_ms", result.ttft_ms.median},
+          {"host_ms", result.host_ms.median},
           {"kv_bytes", result.kv_bytes},
           {"bytes_per_step", result.bytes_per_step},
           {"peak_bytes", peak_resident_bytes()}};
@@ -79,20 +80,21 @@ void print_heading(const std::string& model, const TextModel& text_model,
   print(fmt::format(
       "{}: {}, weights {:.1f} MB, loaded in {:.2f} s, {} "
       "kernels\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
-      "{:>11} {:>6} {:>9} {:>8} {:>8}\n",
+      "{:>11} {:>6} {:>7} {:>9} {:>8} {:>8}\n",
       model, text_model.facts().type, text_model.facts().weight_bytes / 1e6,
       load_s, kernels().name, "prompt", "depth", "batch", "threads", "gen",
-      "prefill t/s", "+-", "decode t/s", "+-", "ttft ms", "KV MB", "peak MB"));
+      "prefill t/s", "+-", "decode t/s", "+-", "host ms", "ttft ms", "KV MB",
+      "peak MB"));
 }
 
 void print_row(const BenchCase& bench, const BenchResult& result) {
   print(fmt::format(
       "{:>7} {:>7} {:>5} {:>7} {:>6} {:>11.1f} {:>5.0f}% {:>11.1f} {:>5.0f}% "
-      "{:>9.1f} {:>8.1f} {:>8.1f}\n",
+      "{:>7.2f} {:>9.1f} {:>8.1f} {:>8.1f}\n",
       bench.prompt, bench.depth, bench.batch, thread_pool().threads(),
       bench.gen, result.prefill_tps.median, 100 * result.prefill_tps.spread,
       result.decode_tps.median, 100 * result.decode_tps.spread,
-      result.ttft_ms.median, result.kv_bytes / 1e6,
+      result.host_ms.median, result.ttft_ms.median, result.kv_bytes / 1e6,
       peak_resident_bytes() / 1e6));
 }
 

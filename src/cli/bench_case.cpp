@@ -6,6 +6,7 @@
 #include <random>
 
 #include "cli/output.h"
+#include "cli/process.h"
 #include "engine/decode_batch.h"
 #include "engine/prefill.h"
 
@@ -73,6 +74,7 @@ Measured measured(const std::vector<double>& values) {
 // The seconds of one run.
 struct RunTimes {
   double prefill = 0, decode = 0;
+  double host = 0;  // of decode, that this thread computed
 };
 
 class BenchRun {
@@ -99,12 +101,14 @@ class BenchRun {
       read();
     }
     const Stopwatch decode;
+    const double before = thread_seconds();
     if (bench_.gen > 0) batch_.issue();
     for (int i = 0; i < bench_.gen; i++) {
       batch_.issue();
       read();
     }
     times.decode = decode.seconds();
+    times.host = thread_seconds() - before;
     return times;
   }
 
@@ -138,7 +142,7 @@ class BenchRun {
 BenchResult run_bench(const TextModel& model, const BenchCase& bench,
                       const std::function<void(int)>& run_done) {
   const Row deep = deep_row(model, bench);
-  std::vector<double> prefill_tps, decode_tps, ttft_ms;
+  std::vector<double> prefill_tps, decode_tps, ttft_ms, host_ms;
   BenchResult result;
   for (int i = 0; i < bench.runs; i++) {
     BenchRun run(model, bench, deep.copy());
@@ -147,6 +151,7 @@ BenchResult run_bench(const TextModel& model, const BenchCase& bench,
     decode_tps.push_back(bench.gen > 0 ? bench.batch * bench.gen / times.decode
                                        : 0);
     ttft_ms.push_back(times.prefill * 1e3);
+    host_ms.push_back(bench.gen > 0 ? times.host * 1e3 / bench.gen : 0);
     const int half_way = bench.depth + bench.prompt + bench.gen / 2;
     result.kv_bytes = run.kv_bytes();
     result.bytes_per_step = model.facts().step_bytes +
@@ -156,6 +161,7 @@ BenchResult run_bench(const TextModel& model, const BenchCase& bench,
   result.prefill_tps = measured(prefill_tps);
   result.decode_tps = measured(decode_tps);
   result.ttft_ms = measured(ttft_ms);
+  result.host_ms = measured(host_ms);
   return result;
 }
 

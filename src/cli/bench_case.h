@@ -27,6 +27,7 @@ struct BenchResult {
   Measured prefill_tps;  // of one row; the draw of the first token included
   Measured decode_tps;   // of all rows together
   Measured ttft_ms;      // of one row
+  Measured host_ms;      // a decode step's work beside the ops: its graph
   size_t kv_bytes = 0;   // held at the end, by all rows
   size_t bytes_per_step = 0;  // weights and KV read by a decode step, half way
 };

@@ -3,6 +3,7 @@
 #include <mlx/device.h>
 
 #include <csignal>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -44,6 +45,12 @@ size_t peak_resident_bytes() {
     return kib * 1024;
   }
   return 0;
+}
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
 }  // namespace quern

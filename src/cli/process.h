@@ -11,4 +11,7 @@ void prepare_process();
 // The most memory that was resident at once, in bytes; 0 = not known.
 size_t peak_resident_bytes();
 
+// Seconds that the calling thread has computed.
+double thread_seconds();
+
 }  // namespace quern

@@ -53,12 +53,8 @@ DecodeBatch::StepUnderWay DecodeBatch::draw(
   auto draws = std::make_shared<Draws>();
   for (const DecodeRowPtr& row : rows) draws->push_back({row});
   array tokens = sample(model_.logits(hidden, precision_), draws);
-  std::vector<array> results{tokens};
-  for (const DecodeRowPtr& row : rows) {
-    row->left--;
-    for (array& a : row->row.arrays()) results.push_back(std::move(a));
-  }
-  start(results);
+  for (const DecodeRowPtr& row : rows) row->left--;
+  start({tokens});
   return {std::move(tokens), std::move(draws)};
 }
 

@@ -31,9 +31,7 @@ mx::array Prefill::step() {
   mx::array hidden = forward(
       model_, row_, std::span(tokens_).subspan(fed_, count), precision_);
   fed_ += count;
-  std::vector<mx::array> results = row_.arrays();
-  results.push_back(hidden);
-  mx::eval(results);
+  mx::eval(hidden);
   return hidden;
 }
 

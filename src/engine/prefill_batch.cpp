@@ -73,11 +73,7 @@ bool PrefillBatch::issue() {
   const Step step = make_step(step_rows, precision_);
   step_->hidden = model_.hidden(
       array(tokens.data(), {int(tokens.size())}, mx::int32), step);
-  std::vector<array> results{*step_->hidden};
-  for (const StepRow& r : step_rows) {
-    for (array& a : r.row->arrays()) results.push_back(std::move(a));
-  }
-  start(results);
+  start({*step_->hidden});
   return true;
 }
 

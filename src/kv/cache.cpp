@@ -8,14 +8,6 @@ namespace {
 
 constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
 
-AttendOptions options_of(const Cache& cache, float scale, float soft_cap) {
-  return {.kv = cache.shape(),
-          .scale = scale,
-          .window = cache.layout().window(),
-          .soft_cap = soft_cap,
-          .ring = cache.layout().is_ring()};
-}
-
 }  // namespace
 
 Cache::Cache(KvShape shape, Layout layout)
@@ -36,6 +28,14 @@ std::unique_ptr<LayerState> Cache::copy() const {
   return twin;
 }
 
+std::vector<mx::array> Cache::arrays() const {
+  return done_ ? std::vector{*done_} : std::vector<mx::array>{};
+}
+
+bool Cache::same_kind(const Cache& other) const {
+  return shape_ == other.shape_ && layout_.window() == other.layout_.window();
+}
+
 size_t Cache::bytes_at(int tokens) const {
   const int capacity = layout_.capacity_for(tokens);
   if (!shape_.holds(capacity)) return SIZE_MAX;
@@ -50,8 +50,8 @@ void Cache::reserve(int tokens) {
 }
 
 mx::array Cache::planes_of(int capacity) const {
+  mx::eval(arrays());
   mx::array from = planes_;
-  mx::eval(from);
   const mx::Shape shape = shape_.planes(capacity);
   const size_t bytes = size_t(shape[1]) * shape_.dtype().size();
   const size_t held = from.nbytes() / shape[0];
@@ -72,9 +72,14 @@ void Cache::trim(int tokens) {
   layout_.trim(tokens);
 }
 
-void Cache::appended(int tokens, mx::array planes) {
+AttendRow Cache::next(int begin, int count) const {
+  return {begin, count, offset(), layout_.capacity_with(count), planes_, done_};
+}
+
+void Cache::appended(int tokens, mx::array planes, mx::array done) {
   layout_.add(tokens);
   planes_ = std::move(planes);
+  done_ = std::move(done);
 }
 
 void Cache::fill(int tokens) {
@@ -87,28 +92,32 @@ void Cache::fill(int tokens) {
       mx::array(0.1f));
   planes_ = mx::astype(noise, shape_.dtype());
   mx::eval(planes_);
+  done_.reset();
 }
 
 mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
-                 std::span<const CacheRow> rows, float scale, float soft_cap) {
+                 std::span<const CacheRow> rows, AttendOptions options,
+                 const std::optional<mx::array>& rope_table) {
   if (rows.empty()) fail("[kv.attend] needs a row");
   const Cache& first = *rows[0].cache;
+  options.kv = first.shape();
+  options.window = first.layout().window();
+  options.ring = first.layout().is_ring();
   std::vector<AttendRow> plan;
   plan.reserve(rows.size());
   for (const CacheRow& row : rows) {
-    const Cache& cache = *row.cache;
-    if (&cache != &first && cache.signature() != first.signature()) {
+    if (!row.cache->same_kind(first)) {
       fail("[kv.attend] rows must share a signature: got {} and {}",
-           first.signature(), cache.signature());
+           first.signature(), row.cache->signature());
     }
-    plan.push_back({row.begin, row.count, cache.offset(),
-                    cache.layout().capacity_with(row.count), cache.planes()});
+    plan.push_back(row.cache->next(row.begin, row.count));
   }
-  Attended result = attend(q, k, v, plan, options_of(first, scale, soft_cap));
+  Attended result = attend(q, k, v, std::move(plan), options, rope_table);
   for (size_t i = 0; i < rows.size(); i++) {
-    rows[i].cache->appended(rows[i].count, std::move(result.planes[i]));
+    rows[i].cache->appended(rows[i].count, std::move(result.planes[i]),
+                            result.done);
   }
-  return result.out;
+  return std::move(result.out);
 }
 
 }  // namespace quern

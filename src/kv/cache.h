@@ -23,14 +23,19 @@ class Cache final : public LayerState {
   std::string signature() const override;
   std::unique_ptr<LayerState> copy() const override;
 
-  std::vector<mx::array> arrays() const override { return {planes_}; }
+  std::vector<mx::array> arrays() const override;
 
   const KvShape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
+  // Once arrays() are evaluated.
   const mx::array& planes() const { return planes_; }
-
-  // Takes the planes that an attend gave, which hold `tokens` more.
-  void appended(int tokens, mx::array planes);
+  // The part in an attend of a row's next tokens.
+  AttendRow next(int begin, int count) const;
+  // Takes the planes that an attend gave, which hold `tokens` more once `done`
+  // is evaluated.
+  void appended(int tokens, mx::array planes, mx::array done);
+  // Whether rows of both may share a kernel call.
+  bool same_kind(const Cache& other) const;
 
   // Fills the cache up to `tokens` with small made-up numbers, as a bench of
   // long contexts needs them.
@@ -42,7 +47,8 @@ class Cache final : public LayerState {
 
   KvShape shape_;
   Layout layout_;
-  mx::array planes_;  // ops/attention/attention.h
+  mx::array planes_;               // ops/attention/attention.h
+  std::optional<mx::array> done_;  // of the attend that wrote them last
 };
 
 // One row of a batch: its cache of the layer, and which tokens are its own.
@@ -52,9 +58,10 @@ struct CacheRow {
 };
 
 // Appends each row's k and v to its cache and attends: q [T, H * D], k and v
-// [T, kv_heads * D] -> f32 [T, H * D]. All rows have one signature.
+// [T, kv_heads * D] -> f32 [T, H * D]. All rows are of one kind; `options` are
+// the model's, what the caches know is filled in.
 mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
-                 std::span<const CacheRow> rows, float scale,
-                 float soft_cap = 0);
+                 std::span<const CacheRow> rows, AttendOptions options,
+                 const std::optional<mx::array>& rope_table = {});
 
 }  // namespace quern

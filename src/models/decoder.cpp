@@ -98,8 +98,8 @@ Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
                  const Traits& traits)
     : rope_(config, c.rope_theta, c.head_dim, rope_scaling(config),
             weights.vector_if("rope_freqs.weight", c.head_dim / 2)),
-      vocabulary_(weights, c.vocabulary, c.hidden, c.tied),
-      norm_(weights, "model.norm", c.hidden, c.eps) {
+      vocabulary_(weights, c.vocabulary, c.hidden, c.tied,
+                  load_norm(weights, "model.norm", c.hidden, c.eps)) {
   for (int i = 0; i < c.layers; i++) {
     const std::string path = fmt::format("model.layers.{}", i);
     const AttentionShape shape{
@@ -112,12 +112,14 @@ Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
         .interleaved_rope = config.flag("rope_interleaved", false),
         .head_norms = traits.head_norms,
         .eps = c.eps};
-    blocks_.push_back(
-        {Norm(weights, path + ".input_layernorm", c.hidden, c.eps),
-         Norm(weights, path + ".post_attention_layernorm", c.hidden, c.eps),
-         Attention(weights, path + ".self_attn", shape, i),
-         GatedMlp(weights, path + ".mlp", c.hidden, c.intermediate,
-                  Gate::silu)});
+    auto norm = [&](const char* name) {
+      return load_norm(weights, path + name, c.hidden, c.eps);
+    };
+    blocks_.push_back({Attention(weights, path + ".self_attn", shape, i,
+                                 {norm(".input_layernorm")}),
+                       GatedMlp(weights, path + ".mlp", c.hidden,
+                                c.intermediate, Gate::silu,
+                                {norm(".post_attention_layernorm")})});
   }
   facts_ = facts_of(config, c, weights, vocabulary_);
 }
@@ -126,14 +128,14 @@ mx::array Decoder::hidden(const mx::array& tokens, const Step& step) const {
   const mx::array table = rope_.table(step.positions);
   mx::array x = vocabulary_.embed(tokens);
   for (const Block& block : blocks_) {
-    const mx::array h = block.attention(block.input_norm(x), step, table, x);
-    x = block.mlp(block.post_norm(h), step.precision, h);
+    const mx::array h = block.attention(x, step, table);
+    x = block.mlp(h, step.precision);
   }
   return x;
 }
 
 mx::array Decoder::logits(const mx::array& hidden, Precision precision) const {
-  return vocabulary_.logits(norm_(hidden), precision);
+  return vocabulary_.logits(hidden, precision);
 }
 
 Row Decoder::make_row(qmm::Number number) const {

@@ -46,7 +46,8 @@ Row empty_row(const std::vector<Block>& blocks, qmm::Number number) {
   return Row(std::move(layers));
 }
 
-// h = x + attention(norm(x)); y = h + mlp(norm(h))
+// h = x + attention(norm(x)); y = h + mlp(norm(h)): each block of a layer
+// brings its norm and the sum.
 class Decoder final : public TextModel {
  public:
   struct Traits {
@@ -62,7 +63,6 @@ class Decoder final : public TextModel {
 
  private:
   struct Block {
-    Norm input_norm, post_norm;
     Attention attention;
     GatedMlp mlp;
   };
@@ -70,7 +70,6 @@ class Decoder final : public TextModel {
   Rope rope_;
   Vocabulary vocabulary_;
   std::vector<Block> blocks_;
-  Norm norm_;
 };
 
 }  // namespace quern

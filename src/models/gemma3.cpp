@@ -76,17 +76,14 @@ class Gemma3 final : public TextModel {
     array x = vocabulary_.embed(tokens);
     for (const Block& block : blocks_) {
       const bool sliding = block.attention.shape().window > 0;
-      const array a =
-          block.attention(block.input_norm(x), step, sliding ? local : global);
-      const array h = block.post_attention_norm(a, x);
-      const array m = block.mlp(block.pre_mlp_norm(h), step.precision);
-      x = block.post_mlp_norm(m, h);
+      const array h = block.attention(x, step, sliding ? local : global);
+      x = block.mlp(h, step.precision);
     }
     return x;
   }
 
   array logits(const array& hidden, Precision precision) const override {
-    const array y = vocabulary_.logits(norm_(hidden), precision);
+    const array y = vocabulary_.logits(hidden, precision);
     if (final_soft_cap_ <= 0) return y;
     const array cap(final_soft_cap_);
     return mx::multiply(mx::tanh(mx::divide(y, cap)), cap);
@@ -98,7 +95,6 @@ class Gemma3 final : public TextModel {
 
  private:
   struct Block {
-    Norm input_norm, post_attention_norm, pre_mlp_norm, post_mlp_norm;
     Attention attention;
     GatedMlp mlp;
   };
@@ -108,13 +104,15 @@ class Gemma3 final : public TextModel {
         global_rope_(config, g.base.rope_theta, g.base.head_dim, g.global_rope),
         local_rope_(config, g.local_theta, g.base.head_dim, g.local_rope),
         vocabulary_(weights, g.base.vocabulary, g.base.hidden,
-                    !weights.has("lm_head"), g.embed_scale),
-        norm_(weights, "model.norm", g.base.hidden, g.base.eps, g.norm_offset) {
+                    !weights.has("lm_head"),
+                    load_norm(weights, "model.norm", g.base.hidden, g.base.eps,
+                              g.norm_offset),
+                    g.embed_scale) {
     const DecoderConfig& c = g.base;
     for (int i = 0; i < c.layers; i++) {
       const std::string path = fmt::format("model.layers.{}", i);
       auto norm = [&](const char* name) {
-        return Norm(weights, path + name, c.hidden, c.eps, g.norm_offset);
+        return load_norm(weights, path + name, c.hidden, c.eps, g.norm_offset);
       };
       const AttentionShape shape{.hidden = c.hidden,
                                  .heads = c.heads,
@@ -126,13 +124,13 @@ class Gemma3 final : public TextModel {
                                  .head_norms = true,
                                  .eps = c.eps,
                                  .norm_offset = g.norm_offset};
-      blocks_.push_back({norm(".input_layernorm"),
-                         norm(".post_attention_layernorm"),
-                         norm(".pre_feedforward_layernorm"),
-                         norm(".post_feedforward_layernorm"),
-                         Attention(weights, path + ".self_attn", shape, i),
+      blocks_.push_back({Attention(weights, path + ".self_attn", shape, i,
+                                   {norm(".input_layernorm"),
+                                    norm(".post_attention_layernorm")}),
                          GatedMlp(weights, path + ".mlp", c.hidden,
-                                  c.intermediate, Gate::gelu_tanh)});
+                                  c.intermediate, Gate::gelu_tanh,
+                                  {norm(".pre_feedforward_layernorm"),
+                                   norm(".post_feedforward_layernorm")})});
     }
     facts_ = facts_of(config, c, weights, vocabulary_);
   }
@@ -141,7 +139,6 @@ class Gemma3 final : public TextModel {
   Rope global_rope_, local_rope_;
   Vocabulary vocabulary_;
   std::vector<Block> blocks_;
-  Norm norm_;
 };
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <mlx/mlx.h>
 
-#include "ops/norm/rms_norm.h"
-
 namespace quern {
 
 using mx::array;
@@ -18,71 +16,49 @@ Step make_step(std::span<const StepRow> rows, Precision precision) {
           precision};
 }
 
-Linear::Linear(Weights& weights, const std::string& path, int n, int k)
-    : weight(weights.matrix(path, n, k)),
-      bias(weights.vector_if(path + ".bias", n)) {}
-
-array Linear::operator()(const array& x, Precision precision,
-                         std::optional<array> residual) const {
-  return matmul(x, weight, precision, {{bias}, std::move(residual)});
+RmsNorm load_norm(Weights& weights, const std::string& path, int size,
+                  float eps, float offset) {
+  return {weights.vector(path + ".weight", size), eps, offset};
 }
 
-std::vector<array> together(const array& x,
-                            std::initializer_list<const Linear*> linears,
-                            Precision precision) {
-  std::vector<Weight> weights;
-  MatmulExtras extras;
-  for (const Linear* linear : linears) {
-    weights.push_back(linear->weight);
-    extras.biases.push_back(linear->bias);
+Projection load(Weights& weights, const std::vector<Module>& modules,
+                ProjectionOptions options) {
+  std::vector<Weight> matrices;
+  for (const Module& m : modules) {
+    matrices.push_back(weights.matrix(m.path, m.n, m.k));
+    options.biases.push_back(weights.vector_if(m.path + ".bias", m.n));
   }
-  return matmul(x, weights, precision, extras);
-}
-
-Norm::Norm(Weights& weights, const std::string& name, int size, float eps,
-           float offset)
-    : weight(weights.vector(name + ".weight", size)),
-      eps(eps),
-      offset(offset) {}
-
-array Norm::operator()(const array& x,
-                       const std::optional<array>& residual) const {
-  return rms_norm(x, weight, eps, offset, residual);
+  return Projection(std::move(matrices), std::move(options));
 }
 
 Attention::Attention(Weights& weights, const std::string& path,
-                     const AttentionShape& s, int layer)
+                     const AttentionShape& s, int layer,
+                     const BlockNorms& norms)
     : shape_(s),
       layer_(layer),
-      q_(weights, path + ".q_proj", s.heads * s.head_dim, s.hidden),
-      k_(weights, path + ".k_proj", s.kv_heads * s.head_dim, s.hidden),
-      v_(weights, path + ".v_proj", s.kv_heads * s.head_dim, s.hidden),
-      o_(weights, path + ".o_proj", s.hidden, s.heads * s.head_dim) {
+      qkv_(load(weights,
+                {{path + ".q_proj", s.heads * s.head_dim, s.hidden},
+                 {path + ".k_proj", s.kv_heads * s.head_dim, s.hidden},
+                 {path + ".v_proj", s.kv_heads * s.head_dim, s.hidden}},
+                {.norm = norms.before})),
+      out_(load(weights,
+                {{path + ".o_proj", s.hidden, s.heads * s.head_dim}},
+                {.out_norm = norms.after})),
+      attend_{.scale = s.scale,
+              .soft_cap = s.soft_cap,
+              .interleaved_rope = s.interleaved_rope} {
   if (s.head_norms) {
-    q_norm_.emplace(weights, path + ".q_norm", s.head_dim, s.eps,
-                    s.norm_offset);
-    k_norm_.emplace(weights, path + ".k_norm", s.head_dim, s.eps,
-                    s.norm_offset);
+    auto norm = [&](const char* name) {
+      return load_norm(weights, path + name, s.head_dim, s.eps, s.norm_offset);
+    };
+    attend_.q_norm = norm(".q_norm");
+    attend_.k_norm = norm(".k_norm");
   }
 }
 
 array Attention::operator()(const array& x, const Step& step,
-                            const array& table,
-                            std::optional<array> residual) const {
-  auto qkv = together(x, {&q_, &k_, &v_}, step.precision);
-  auto rotated = [&](const array& heads, const std::optional<Norm>& norm) {
-    RopeOptions options{.head_dim = shape_.head_dim,
-                        .interleaved = shape_.interleaved_rope};
-    if (norm) {
-      options.norm = norm->weight;
-      options.norm_eps = norm->eps;
-      options.norm_offset = norm->offset;
-    }
-    return rope(heads, table, options);
-  };
-  const array q = rotated(qkv[0], q_norm_);
-  const array k = rotated(qkv[1], k_norm_);
-
+                            const array& table) const {
+  const auto qkv = matmul_each(x, qkv_, step.precision);
   std::vector<CacheRow> rows;
   rows.reserve(step.rows.size());
   int begin = 0;
@@ -91,8 +67,8 @@ array Attention::operator()(const array& x, const Step& step,
         {static_cast<Cache*>(&row.row->layer(layer_)), begin, row.count});
     begin += row.count;
   }
-  const array out = attend(q, k, qkv[2], rows, shape_.scale, shape_.soft_cap);
-  return o_(out, step.precision, std::move(residual));
+  const array mixed = attend(qkv[0], qkv[1], qkv[2], rows, attend_, table);
+  return matmul(mixed, out_, step.precision, x);
 }
 
 std::unique_ptr<LayerState> Attention::make_state(qmm::Number number) const {
@@ -102,36 +78,36 @@ std::unique_ptr<LayerState> Attention::make_state(qmm::Number number) const {
 }
 
 GatedMlp::GatedMlp(Weights& weights, const std::string& path, int hidden,
-                   int intermediate, Gate gate)
-    : kind_(gate),
-      gate_(weights, path + ".gate_proj", intermediate, hidden),
-      up_(weights, path + ".up_proj", intermediate, hidden),
-      down_(weights, path + ".down_proj", hidden, intermediate) {}
+                   int intermediate, Gate gate, const BlockNorms& norms)
+    : gate_up_(load(weights,
+                    {{path + ".gate_proj", intermediate, hidden},
+                     {path + ".up_proj", intermediate, hidden}},
+                    {.norm = norms.before, .gate = gate})),
+      down_(load(weights, {{path + ".down_proj", hidden, intermediate}},
+                 {.out_norm = norms.after})) {}
 
-array GatedMlp::operator()(const array& x, Precision precision,
-                           std::optional<array> residual) const {
-  const auto parts = together(x, {&gate_, &up_}, precision);
-  return down_(gated(kind_, parts[0], parts[1]), precision,
-               std::move(residual));
+array GatedMlp::operator()(const array& x, Precision precision) const {
+  return matmul(matmul(x, gate_up_, precision), down_, precision, x);
 }
 
 Vocabulary::Vocabulary(Weights& weights, int size, int hidden, bool tied,
-                       float scale)
+                       const RmsNorm& norm, float scale)
     : embedding_(weights.matrix("model.embed_tokens", size, hidden)),
-      scale_(scale) {
-  if (!tied) head_ = weights.matrix("lm_head", size, hidden);
-}
+      head_(tied ? embedding_ : weights.matrix("lm_head", size, hidden),
+            {.norm = norm}),
+      scale_(scale) {}
 
 array Vocabulary::embed(const array& tokens) const {
   return embedding(tokens, embedding_, scale_);
 }
 
 array Vocabulary::logits(const array& hidden, Precision precision) const {
-  return matmul(hidden, head_ ? *head_ : embedding_, precision);
+  return matmul(hidden, head_, precision);
 }
 
 size_t Vocabulary::looked_up_bytes() const {
-  return head_ ? embedding_.tiles.nbytes() : 0;
+  const bool tied = head_.weights()[0].tiles.id() == embedding_.tiles.id();
+  return tied ? 0 : embedding_.tiles.nbytes();
 }
 
 }  // namespace quern

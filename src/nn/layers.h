@@ -29,31 +29,24 @@ struct Step {
 };
 Step make_step(std::span<const StepRow> rows, Precision precision);
 
-struct Linear {
-  Weight weight;
-  std::optional<mx::array> bias;  // f32 [N]
+// Loads what an RMS norm is made of.
+RmsNorm load_norm(Weights& weights, const std::string& path, int size,
+                  float eps, float offset = 0);
 
-  Linear(Weights& weights, const std::string& path, int n, int k);
-
-  // x [T, K] -> [T, N], plus `residual` [T, N].
-  mx::array operator()(const mx::array& x, Precision precision,
-                       std::optional<mx::array> residual = {}) const;
+// A linear layer in the files: y [T, n] of x [T, k].
+struct Module {
+  std::string path;
+  int n, k;
 };
+// Loads modules of one input, with the biases that the files hold for them.
+Projection load(Weights& weights, const std::vector<Module>& modules,
+                ProjectionOptions options = {});
 
-// Several linears of one input [T, K] in one pass: [T, N] of each.
-std::vector<mx::array> together(const mx::array& x,
-                                std::initializer_list<const Linear*> linears,
-                                Precision precision);
-
-struct Norm {
-  mx::array weight;  // f32 [D]
-  float eps, offset;
-
-  Norm(Weights& weights, const std::string& name, int size, float eps,
-       float offset = 0);
-  // x [T, D] -> [T, D], plus `residual` [T, D].
-  mx::array operator()(const mx::array& x,
-                       const std::optional<mx::array>& residual = {}) const;
+// The norms around an attention or a feed-forward block: y = after(block(
+// before(x))) + x, as most models have them without `after`.
+struct BlockNorms {
+  RmsNorm before;
+  std::optional<RmsNorm> after = {};
 };
 
 struct AttentionShape {
@@ -72,13 +65,11 @@ struct AttentionShape {
 class Attention {
  public:
   Attention(Weights& weights, const std::string& path,
-            const AttentionShape& shape, int layer);
+            const AttentionShape& shape, int layer, const BlockNorms& norms);
 
-  // x [T, hidden] -> [T, hidden], plus `residual`. `table` is the rope of the
-  // step's positions.
+  // x [T, hidden] -> [T, hidden]. `table` is the rope of the step's positions.
   mx::array operator()(const mx::array& x, const Step& step,
-                       const mx::array& table,
-                       std::optional<mx::array> residual = {}) const;
+                       const mx::array& table) const;
 
   // An empty cache of this layer.
   std::unique_ptr<LayerState> make_state(qmm::Number number) const;
@@ -87,29 +78,28 @@ class Attention {
  private:
   AttentionShape shape_;
   int layer_;
-  Linear q_, k_, v_, o_;
-  std::optional<Norm> q_norm_, k_norm_;
+  Projection qkv_, out_;
+  AttendOptions attend_;
 };
 
-// down(act(gate(x)) * up(x)): x [T, hidden] -> [T, hidden], plus `residual`.
+// down(act(gate(x)) * up(x)): x [T, hidden] -> [T, hidden].
 class GatedMlp {
  public:
   GatedMlp(Weights& weights, const std::string& path, int hidden,
-           int intermediate, Gate gate);
-  mx::array operator()(const mx::array& x, Precision precision,
-                       std::optional<mx::array> residual = {}) const;
+           int intermediate, Gate gate, const BlockNorms& norms);
+  mx::array operator()(const mx::array& x, Precision precision) const;
 
  private:
-  Gate kind_;
-  Linear gate_, up_, down_;
+  Projection gate_up_, down_;
 };
 
 // Token embedding and the head that turns hidden states into logits: one
 // matrix where tied.
 class Vocabulary {
  public:
+  // `norm` is the model's last.
   Vocabulary(Weights& weights, int size, int hidden, bool tied,
-             float scale = 1);
+             const RmsNorm& norm, float scale = 1);
 
   mx::array embed(const mx::array& tokens) const;  // int32 [T] -> [T, hidden]
   // [T, hidden] -> [T, vocabulary]
@@ -119,7 +109,7 @@ class Vocabulary {
 
  private:
   Weight embedding_;
-  std::optional<Weight> head_;
+  Projection head_;
   float scale_;
 };
 

@@ -33,7 +33,7 @@ Tokens cut(const Tokens& t, int from, int to) {
 
 mx::array feed(Cache& cache, const Tokens& t) {
   const CacheRow row{&cache, 0, t.q.shape(0)};
-  mx::array out = attend(t.q, t.k, t.v, {&row, 1}, 0.2f);
+  mx::array out = attend(t.q, t.k, t.v, {&row, 1}, {.scale = 0.2f});
   mx::eval(out);
   return out;
 }
@@ -68,7 +68,7 @@ TEST(Cache, RowsOfUnequalSignaturesAreRefused) {
   const Tokens t = tokens(2, 1);
   const std::vector<CacheRow> rows{{&a, 0, 1}, {&b, 1, 1}};
   try {
-    attend(t.q, t.k, t.v, rows, 1);
+    attend(t.q, t.k, t.v, rows, {});
     FAIL() << "expected an Error";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("append/raw-f32/2x32 and ring-8"));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/rope/rope.h"
 #include "ops/support.h"
 
 namespace quern {
@@ -63,7 +64,7 @@ class Row {
     const Attended a = attend(part(tokens_.q, tokens_.q_width(), done_, end),
                               part(tokens_.k, tokens_.kv_width(), done_, end),
                               part(tokens_.v, tokens_.kv_width(), done_, end),
-                              {&row, 1}, options_);
+                              {row}, options_);
     took(row, a.planes[0]);
     return to_floats(a.out);
   }
@@ -334,7 +335,7 @@ class RaggedCall {
   }
 
   std::vector<AttendRow> rows;
-  Attended result{mx::array(0), {}};
+  Attended result{mx::array(0), mx::array(0), {}};
 
  private:
   static constexpr int kLengths[] = {3, 600, 1, 129, 64, 40};
@@ -414,6 +415,90 @@ TEST_P(Attend, NanStaysInItsRow) {
   }
 }
 
+// Norms and rotation inside are those of rope, bit for bit: for one token, for
+// many, and for contexts of several splits.
+TEST_P(Attend, TurnsHeadsAsRopeDoes) {
+  for (int head_dim : {16, 40}) {
+    const KvShape kv{Number::f16, 2, head_dim};
+    const Tokens t(600, 6, kv, 3);
+    const auto norm_of = [&](int seed) {
+      return RmsNorm{to_array(normal_floats(head_dim, seed), {head_dim}), 1e-6f,
+                     1};
+    };
+    const auto freq = to_array(normal_floats(head_dim / 2 - 2, 7),
+                               {head_dim / 2 - 2});  // the last four stay
+    for (bool norms : {false, true}) {
+      for (bool interleaved : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "D " << head_dim << " norms " << norms
+                                        << " interleaved " << interleaved);
+        const AttendOptions plain = options_of(kv);
+        AttendOptions o = plain;
+        o.interleaved_rope = interleaved;
+        if (norms) {
+          o.q_norm = norm_of(8);
+          o.k_norm = norm_of(9);
+        }
+        const auto turned = [&](const mx::array& x,
+                                const std::optional<RmsNorm>& norm,
+                                const mx::array& table) {
+          RopeOptions rope_options{.head_dim = head_dim,
+                                   .interleaved = interleaved};
+          if (norm) {
+            rope_options.norm = norm->weight;
+            rope_options.norm_eps = norm->eps;
+            rope_options.norm_offset = norm->offset;
+          }
+          return rope(x, table, rope_options);
+        };
+        const mx::array none = mx::zeros({0});
+        AttendRow inside{0, 0, 0, 640, none}, outside = inside;
+        for (int end : {70, 71, 599, 600}) {
+          const int begin = inside.start + inside.count;
+          for (AttendRow* row : {&inside, &outside}) {
+            row->start = begin;
+            row->count = end - begin;
+          }
+          const mx::array q = part(t.q, t.q_width(), begin, end);
+          const mx::array k = part(t.k, t.kv_width(), begin, end);
+          const mx::array v = part(t.v, t.kv_width(), begin, end);
+          const mx::array table =
+              rope_table(mx::arange(begin, end, mx::int32), freq);
+          const Attended a = attend(q, k, v, {inside}, o, table);
+          const Attended b =
+              attend(turned(q, o.q_norm, table), turned(k, o.k_norm, table), v,
+                     {outside}, plain);
+          EXPECT_TRUE(test::same_bits(to_floats(a.out), to_floats(b.out)))
+              << "up to " << end;
+          inside.planes = a.planes[0];
+          outside.planes = b.planes[0];
+        }
+      }
+    }
+  }
+}
+
+// A call is told what its planes wait for: nothing is evaluated in between.
+TEST_P(Attend, StepsUnderWay) {
+  const KvShape kv{Number::f16, 2, 16};
+  const Tokens t(40, 4, kv, 3);
+  const AttendOptions o = options_of(kv);
+  const auto expected = Row(t, o).feed_all(8);
+  AttendRow row{0, 8, 0, 64, mx::zeros({0})};
+  std::vector<mx::array> outs;
+  for (int begin = 0; begin < 40; begin += 8) {
+    row.start = begin;
+    const Attended a = attend(part(t.q, t.q_width(), begin, begin + 8),
+                              part(t.k, t.kv_width(), begin, begin + 8),
+                              part(t.v, t.kv_width(), begin, begin + 8), {row},
+                              o);
+    row.planes = a.planes[0];
+    row.after = a.done;
+    outs.push_back(a.out);
+  }
+  mx::eval(outs.back());  // and all before it
+  EXPECT_TRUE(test::same_bits(to_floats(mx::concatenate(outs, 0)), expected));
+}
+
 TEST_P(Attend, StridedInputs) {
   const KvShape kv{Number::f32, 2, 16};
   const Tokens t(30, 4, kv, 3);
@@ -425,7 +510,7 @@ TEST_P(Attend, StridedInputs) {
     return mx::transpose(mx::contiguous(mx::transpose(a)));
   };
   const auto y = to_floats(
-      attend(turned(t.q, 64), turned(t.k, 32), turned(t.v, 32), {&call, 1}, o)
+      attend(turned(t.q, 64), turned(t.k, 32), turned(t.v, 32), {call}, o)
           .out);
   EXPECT_TRUE(test::same_bits(y, Row(t, o).feed(30)));
 }
@@ -436,7 +521,7 @@ TEST(AttendErrors, SayWhatWasExpected) {
   auto error = [](mx::Shape q, mx::Shape kv, const AttendRow& row,
                   const AttendOptions& o) {
     return test::error_of([&] {
-      attend(mx::zeros(q), mx::zeros(kv), mx::zeros(kv), {&row, 1}, o);
+      attend(mx::zeros(q), mx::zeros(kv), mx::zeros(kv), {row}, o);
     });
   };
   const mx::array none = mx::zeros({0});

@@ -111,9 +111,8 @@ TEST_P(Matmul, BiasesAndResidualAreAdded) {
   for (Precision precision : {Precision::fast, Precision::exact}) {
     const auto plain = to_floats(matmul(x, w, precision));
     const auto y =
-        to_floats(matmul(x, w, precision,
-                         {.biases = {to_array(bias, {kColumns})},
-                          .residual = to_array(residual, {5, kColumns})}));
+        to_floats(matmul(x, {w, {.biases = {to_array(bias, {kColumns})}}},
+                         precision, to_array(residual, {5, kColumns})));
     for (size_t i = 0; i < y.size(); i++) {
       ASSERT_EQ(y[i], plain[i] + bias[i % kColumns] + residual[i]);
     }
@@ -133,14 +132,15 @@ TEST_P(Matmul, WeightsThatShareX) {
     set_threads(threads);
     for (Precision precision : {Precision::fast, Precision::exact}) {
       const auto together =
-          matmul(x, weights, precision,
-                 {.biases = {std::nullopt, bias, std::nullopt}});
+          matmul_each(x,
+                      {weights, {.biases = {std::nullopt, bias, std::nullopt}}},
+                      precision);
       ASSERT_EQ(together.size(), 3u);
       for (int i = 0; i < 3; i++) {
         EXPECT_EQ(together[i].shape(), (mx::Shape{2, 3, weights[i].n}));
-        MatmulExtras extras;
-        if (i == 1) extras.biases = {bias};
-        const auto alone = matmul(x, weights[i], precision, extras);
+        ProjectionOptions options;
+        if (i == 1) options.biases = {bias};
+        const auto alone = matmul(x, {weights[i], options}, precision);
         EXPECT_TRUE(test::same_bits(to_floats(together[i]), to_floats(alone)));
       }
     }
@@ -246,27 +246,93 @@ TEST(MatmulErrors, SayWhatWasExpected) {
   const Weight w =
       test::random_weight(test::main_formats()[3], kColumns, 64, 1);
   const Weight two[] = {w, w};
-  auto error = [&](const mx::array& x, std::span<const Weight> weights,
-                   const MatmulExtras& extras = {}) {
-    return test::error_of([&] { matmul(x, weights, Precision::fast, extras); });
+  auto error = [&](const mx::array& x, std::vector<Weight> weights,
+                   const ProjectionOptions& options = {},
+                   std::optional<mx::array> residual = {}) {
+    return test::error_of([&] {
+      matmul_each(x, {std::move(weights), options}, Precision::fast, residual);
+    });
   };
   const mx::array x = mx::zeros({2, 64});
   EXPECT_EQ(error(x, {}), "[matmul] needs a weight");
-  EXPECT_EQ(error(mx::zeros({2, 63}), {&w, 1}),
+  EXPECT_EQ(error(mx::zeros({2, 63}), {w}),
             "[matmul] the last dimension of x must be 64, got 63");
-  EXPECT_EQ(error(mx::array(1.f), {&w, 1}),
+  EXPECT_EQ(error(mx::array(1.f), {w}),
             "[matmul] the last dimension of x must be 64, got 0");
-  EXPECT_EQ(error(x, two, {.biases = {mx::zeros({kColumns})}}),
+  const Weight other =
+      test::random_weight(test::main_formats()[3], kColumns, 128, 1);
+  EXPECT_EQ(error(x, {w, other}),
+            "[matmul] weights of one x must have one K, got 64 and 128");
+  EXPECT_EQ(error(x, {w, w}, {.biases = {mx::zeros({kColumns})}}),
             "[matmul] 1 biases for 2 weights");
-  EXPECT_EQ(error(x, {&w, 1}, {.biases = {mx::zeros({kColumns + 1})}}),
+  EXPECT_EQ(error(x, {w}, {.biases = {mx::zeros({kColumns + 1})}}),
             "[matmul] bias must have 37 numbers, got 38");
+  EXPECT_EQ(error(x, {w}, {.gate = Gate::silu}),
+            "[matmul] a gate takes two weights of one shape");
+  EXPECT_EQ(error(x, {w}, {.norm = RmsNorm{mx::zeros({63})}}),
+            "[matmul] the norm of x must have 64 numbers, got 63");
+  const std::string out_norm =
+      "[matmul] the result's norm must have as many numbers as the one result";
+  EXPECT_EQ(error(x, {w}, {.out_norm = RmsNorm{mx::zeros({64})}}), out_norm);
+  EXPECT_EQ(error(x, {w, w}, {.out_norm = RmsNorm{mx::zeros({37})}}), out_norm);
   const std::string residual =
       "[matmul] the residual must have the shape of the one result";
   for (const mx::Shape& shape :
        {mx::Shape{2, 36}, mx::Shape{1, 37}, mx::Shape{}}) {
-    EXPECT_EQ(error(x, {&w, 1}, {.residual = mx::zeros(shape)}), residual);
+    EXPECT_EQ(error(x, {w}, {}, mx::zeros(shape)), residual);
   }
-  EXPECT_EQ(error(x, two, {.residual = mx::zeros({2, kColumns})}), residual);
+  EXPECT_EQ(error(x, {w, w}, {}, mx::zeros({2, kColumns})), residual);
+  EXPECT_EQ(test::error_of([&] {
+              matmul(x, {std::vector{w, w}}, Precision::fast);
+            }),
+            "[matmul] gives 2 results, expected one");
+}
+
+// What a projection does on its way is what the ops of their own do, bit for
+// bit, for rows and columns of any number.
+TEST_P(Matmul, ProjectionsAreTheirParts) {
+  const auto formats = test::main_formats();
+  for (size_t format : {size_t(0), size_t(3), size_t(8)}) {
+    const int k = 256;
+    const Weight up = test::random_weight(formats[format], kColumns, k, 1);
+    const Weight gate = test::random_weight(formats[format], kColumns, k, 2);
+    const auto bias = to_array(test::normal_floats(kColumns, 3), {kColumns});
+    const RmsNorm norm{to_array(test::normal_floats(k, 4), {k}), 1e-5f, 1};
+    const RmsNorm out_norm{
+        to_array(test::normal_floats(kColumns, 5), {kColumns}), 1e-6f, 0};
+    for (int rows : {1, 5, 300}) {
+      const auto x = to_array(test::normal_floats(rows * k, 6), {rows, k});
+      const auto residual = to_array(test::normal_floats(rows * kColumns, 7),
+                                     {rows, kColumns});
+      for (int threads : {1, 3}) {
+        set_threads(threads);
+        for (Precision p : {Precision::fast, Precision::exact}) {
+          SCOPED_TRACE(testing::Message()
+                       << formats[format].name() << ' ' << rows << " rows, "
+                       << threads << " threads, exact " << int(p));
+          const mx::array normed = rms_norm(x, norm);
+          EXPECT_TRUE(test::same_bits(
+              to_floats(matmul(x, {up, {.norm = norm}}, p)),
+              to_floats(matmul(normed, up, p))));
+          for (Gate kind : {Gate::silu, Gate::gelu_tanh}) {
+            const Projection both{{gate, up},
+                                  {.norm = norm,
+                                   .biases = {std::nullopt, bias},
+                                   .gate = kind}};
+            EXPECT_TRUE(test::same_bits(
+                to_floats(matmul(x, both, p)),
+                to_floats(gated(kind, matmul(normed, gate, p),
+                                matmul(normed, {up, {.biases = {bias}}}, p)))));
+          }
+          const mx::array y = matmul(x, up, p);
+          EXPECT_TRUE(test::same_bits(
+              to_floats(matmul(x, {up, {.out_norm = out_norm}}, p, residual)),
+              to_floats(rms_norm(y, out_norm.weight, out_norm.eps,
+                                 out_norm.offset, residual))));
+        }
+      }
+    }
+  }
 }
 
 // Rows of a weight, by id.

@@ -36,12 +36,12 @@ std::vector<double> normalised(const float* x, const float* weight, int size,
   return y;
 }
 
-class RmsNorm : public test::OnEachIsa {};
-QUERN_ON_EACH_ISA(RmsNorm);
+class Norms : public test::OnEachIsa {};
+QUERN_ON_EACH_ISA(Norms);
 
 // A handful of roundings of 2^-24 each, and a sum of squares that is good to
 // less than one more of them for each of size / lanes steps (at random).
-TEST_P(RmsNorm, AgainstDouble) {
+TEST_P(Norms, AgainstDouble) {
   for (int size : {1, 3, 16, 17, 31, 64, 576, 1023, 4096}) {
     for (float scale : {1e-10f, 1e-3f, 1.f, 1e15f}) {
       SCOPED_TRACE(testing::Message() << size << " of " << scale);
@@ -63,7 +63,7 @@ TEST_P(RmsNorm, AgainstDouble) {
   }
 }
 
-TEST_P(RmsNorm, ResidualIsAddedAfter) {
+TEST_P(Norms, ResidualIsAddedAfter) {
   const auto x = to_array(normal_floats(2 * 3 * 50, 1), {2, 3, 50});
   const auto weight = to_array(normal_floats(50, 2), {50});
   const auto residual = normal_floats(2 * 3 * 50, 3);
@@ -77,7 +77,7 @@ TEST_P(RmsNorm, ResidualIsAddedAfter) {
   }
 }
 
-TEST_P(RmsNorm, ARowDoesNotSeeItsCompany) {
+TEST_P(Norms, ARowDoesNotSeeItsCompany) {
   constexpr int kRows = 120, kSize = 333;
   const auto x = normal_floats(kRows * kSize, 1);
   const auto weight = to_array(normal_floats(kSize, 2), {kSize});
@@ -94,7 +94,7 @@ TEST_P(RmsNorm, ARowDoesNotSeeItsCompany) {
   }
 }
 
-TEST(RmsNormErrors, SayWhatWasExpected) {
+TEST(NormErrors, SayWhatWasExpected) {
   const mx::array x = mx::zeros({2, 8});
   const std::string weight =
       "[rms_norm] the weight must have as many numbers as x's last dimension";

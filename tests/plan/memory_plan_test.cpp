@@ -77,7 +77,7 @@ TEST(MemoryNeeds, ARowNeverHoldsMoreThanItsBill) {
         row.make_room(more, most);
         for (int i = 0; i < row.layers(); i++) {
           auto& cache = dynamic_cast<Cache&>(row.layer(i));
-          cache.appended(more, cache.planes());
+          cache.appended(more, cache.planes(), mx::array(true));
         }
         tokens += more;
       }

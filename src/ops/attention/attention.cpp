@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <span>
 
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
@@ -16,6 +18,7 @@ using mx::array;
 
 constexpr int kSplit = 512;        // keys of one running softmax
 constexpr int kTokensAtOnce = 16;  // of a prefill, in one task
+constexpr int kNumbersToShare = 1 << 16;  // that a second thread helps with
 
 // One row of the call, as the kernels see it.
 struct Row {
@@ -26,8 +29,10 @@ struct Row {
 
 class Attention {
  public:
+  // `table` is the rope's, [T, 2, rotary / 2], or null.
   Attention(const AttendOptions& options, int heads, const float* q,
-            const float* k, const float* v, float* out)
+            const float* k, const float* v, const float* table, int rotary,
+            float* out)
       : o_(options),
         heads_(heads),
         group_(heads / options.kv.kv_heads),
@@ -36,6 +41,8 @@ class Attention {
         q_(q),
         k_(k),
         v_(v),
+        table_(table),
+        rotary_(rotary),
         out_(out) {}
 
   // Appends the rows' tokens and attends. A ring takes them in steps, so that
@@ -72,18 +79,43 @@ class Attention {
     float *max, *sum, *out;
   };
 
-  void store(std::span<const Row> rows) {
-    const int H = o_.kv.kv_heads;
+  // `heads` heads of one token of q or k, normalised and rotated, into y.
+  void turn(const std::optional<RmsNorm>& norm, const float* x, int token,
+            int heads, float* y) const {
+    if (norm) {
+      for (int h = 0; h < heads; h++) {
+        kernels().rms_norm(x + h * D_, norm->weight.data<float>(),
+                           norm->offset, norm->eps, D_, y + h * D_);
+      }
+    } else {
+      std::copy_n(x, heads * D_, y);
+    }
+    if (!table_) return;
+    const float* angles = table_ + int64_t(token) * rotary_;
+    kernels().rope(y, heads, D_, rotary_, o_.interleaved_rope, angles,
+                   angles + rotary_ / 2);
+  }
+
+  // Key and value of one KV head of token t of the row.
+  void store(const Row& row, int t, int head) const {
+    thread_local std::vector<float> memory;
+    memory.resize(D_);
+    const int H = o_.kv.kv_heads, token = row.begin + t;
+    const int64_t at = (int64_t(token) * H + head) * D_;
+    turn(o_.k_norm, k_ + at, token, 1, memory.data());
+    const int64_t plane = int64_t(head) * row.capacity * D_ * bytes_;
+    kernels().store_kv(o_.kv.number, memory.data(), v_ + at, D_,
+                       slot(row, row.start + t), row.keys + plane,
+                       row.values + plane);
+  }
+
+  // A row's only token is stored by the task that reads it.
+  void store(std::span<const Row> rows) const {
     for (const Row& row : rows) {
+      if (row.count == 1) continue;
       parallel_for(row.count, 16, [&](int begin, int end) {
         for (int t = begin; t < end; t++) {
-          for (int h = 0; h < H; h++) {
-            const int64_t at = (int64_t(row.begin + t) * H + h) * D_;
-            const int64_t plane = int64_t(h) * row.capacity * D_ * bytes_;
-            kernels().store_kv(o_.kv.number, k_ + at, v_ + at, D_,
-                               slot(row, row.start + t), row.keys + plane,
-                               row.values + plane);
-          }
+          for (int h = 0; h < o_.kv.kv_heads; h++) store(row, t, h);
         }
       });
     }
@@ -100,7 +132,12 @@ class Attention {
   void attend_rows(std::span<const Row> rows) {
     std::vector<Task> tasks, joined;
     int slots = 0;
+    int64_t numbers = 0;  // of keys, as often as a query meets them
     for (const Row& row : rows) {
+      const int keys = std::min(row.start + row.count,
+                                o_.window > 0 ? o_.window + row.count
+                                              : std::numeric_limits<int>::max());
+      numbers += int64_t(keys) * row.count * heads_ * D_;
       for (int h = 0; h < o_.kv.kv_heads; h++) {
         for (int t = 0; t < row.count; t += kTokensAtOnce) {
           const int count = std::min(kTokensAtOnce, row.count - t);
@@ -124,14 +161,19 @@ class Attention {
       float* p = states.data() + int64_t(slot) * state;
       return State{p, p + group_, p + 2 * group_};
     };
-    thread_pool().run(int(tasks.size()), [&](int i) {
+    const auto run_task = [&](int i) {
       const Task& task = tasks[i];
       if (task.split < 0) {
         attend_tokens(task);
       } else {
         attend_split(task, state_at(task.slot));
       }
-    });
+    };
+    if (numbers < kNumbersToShare) {
+      for (int i = 0; i < int(tasks.size()); i++) run_task(i);
+    } else {
+      thread_pool().run(int(tasks.size()), run_task);
+    }
     for (const Task& task : joined) {
       const int splits = splits_of(*task.row, task.token, task.count).size();
       State total = fresh_state(group_);
@@ -193,8 +235,9 @@ class Attention {
       const int64_t at = (int64_t(task.row->begin + token) * heads_ +
                           int64_t(task.head) * group_) *
                          D_;
-      kernels().scale(q_ + at, o_.scale, group_ * D_,
-                      queries.q.data() + int64_t(t) * group_ * D_);
+      float* to = queries.q.data() + int64_t(t) * group_ * D_;
+      turn(o_.q_norm, q_ + at, task.row->begin + token, group_, to);
+      kernels().scale(to, o_.scale, group_ * D_, to);
       for (int g = 0; g < group_; g++) {
         queries.first[t * group_ + g] = first_key(position);
         queries.last[t * group_ + g] = position + 1;
@@ -209,6 +252,7 @@ class Attention {
     const Row& row = *task.row;
     const int position = row.start + task.token;
     const int end = std::min((split + 1) * kSplit, position + task.count);
+    if (row.count == 1 && end == position + 1) store(row, 0, task.head);
     int begin = std::max(split * kSplit, first_key(position) / 64 * 64);
     while (begin < end) {
       const int from = slot(row, begin);
@@ -264,62 +308,60 @@ class Attention {
 
   const AttendOptions& o_;
   int heads_, group_, D_, bytes_;
-  const float *q_, *k_, *v_;
+  const float *q_, *k_, *v_, *table_;
+  int rotary_;
   float* out_;
 };
 
-// Inputs q, k, v, then each row's planes; outputs the result, then the planes.
+struct RowPlan {
+  int begin, count, start, capacity;
+  array planes;
+  std::optional<array> before;  // smaller planes that these take the place of
+};
+struct AttendPlan {
+  AttendOptions options;
+  std::vector<RowPlan> rows;
+  bool rope;
+};
+
+// Inputs q, k, v, the rope's table if any, then what the planes wait for;
+// outputs the result and `done`.
 class AttendPrimitive final : public CpuPrimitive {
  public:
-  struct RowPlan {
-    int begin, count, start, capacity;
-  };
-
-  AttendPrimitive(mx::Stream s, AttendOptions options,
-                  std::vector<RowPlan> rows)
+  AttendPrimitive(mx::Stream s, AttendPlan plan)
       : CpuPrimitive(s, "quern.attend"),
-        options_(options),
-        rows_(std::move(rows)) {}
+        plan_(std::make_shared<const AttendPlan>(std::move(plan))) {}
 
   void eval_cpu(const std::vector<array>& inputs,
                 std::vector<array>& outputs) override {
-    outputs[0].set_data(allocate(outputs[0].nbytes()));
-    std::vector<array> in, out;
-    for (auto& a : inputs) in.push_back(array::unsafe_weak_copy(a));
-    for (size_t i = 0; i < rows_.size(); i++) {
-      array& planes = outputs[1 + i];
-      if (keeps(inputs[3 + i], planes)) {
-        planes.copy_shared_buffer(inputs[3 + i]);
-      } else {
-        planes.set_data(allocate(planes.nbytes()));
-      }
+    std::vector<array> in;
+    for (size_t i = 0; i < (plan_->rope ? 4 : 3); i++) {
+      in.push_back(array::unsafe_weak_copy(inputs[i]));
     }
-    for (auto& a : outputs) out.push_back(array::unsafe_weak_copy(a));
+    for (array& a : outputs) a.set_data(allocate(a.nbytes()));
     mx::cpu::get_command_encoder(stream()).dispatch(
-        [options = options_, rows = rows_, in = std::move(in),
-         out = std::move(out)]() mutable { run(options, rows, in, out); });
+        [plan = plan_, in = std::move(in),
+         out = array::unsafe_weak_copy(outputs[0])]() mutable {
+          run(*plan, in, out);
+        });
   }
 
  private:
-  static bool keeps(const array& before, const array& after) {
-    return before.size() == after.size();
-  }
-
-  static void run(const AttendOptions& options,
-                  const std::vector<RowPlan>& plans, std::vector<array>& in,
-                  std::vector<array>& out) {
+  static void run(const AttendPlan& plan, std::vector<array>& in, array& out) {
     std::vector<Row> rows;
-    for (size_t i = 0; i < plans.size(); i++) {
-      const RowPlan& p = plans[i];
-      auto* planes = out[1 + i].data<uint8_t>();
-      if (!keeps(in[3 + i], out[1 + i]))
-        grow(options.kv, in[3 + i], out[1 + i]);
-      rows.push_back({p.begin, p.count, p.start, p.capacity, planes,
-                      planes + out[1 + i].nbytes() / 2});
+    rows.reserve(plan.rows.size());
+    for (const RowPlan& p : plan.rows) {
+      array planes = p.planes;  // the same memory
+      if (p.before) grow(plan.options.kv, *p.before, planes);
+      auto* bytes = planes.data<uint8_t>();
+      rows.push_back({p.begin, p.count, p.start, p.capacity, bytes,
+                      bytes + planes.nbytes() / 2});
     }
-    Attention(options, in[0].shape(1) / options.kv.head_dim,
+    const int rotary = plan.rope ? 2 * in[3].shape(2) : 0;
+    Attention(plan.options, in[0].shape(1) / plan.options.kv.head_dim,
               in[0].data<float>(), in[1].data<float>(), in[2].data<float>(),
-              out[0].data<float>())
+              plan.rope ? in[3].data<float>() : nullptr, rotary,
+              out.data<float>())
         .run(rows);
   }
 
@@ -334,9 +376,12 @@ class AttendPrimitive final : public CpuPrimitive {
     }
   }
 
-  AttendOptions options_;
-  std::vector<RowPlan> rows_;
+  std::shared_ptr<const AttendPlan> plan_;
 };
+
+size_t bytes_of(const mx::Shape& planes, mx::Dtype dtype) {
+  return size_t(planes[0]) * planes[1] * dtype.size();
+}
 
 bool fits(const AttendRow& row, int tokens, const AttendOptions& o) {
   if (row.begin < 0 || row.count < 0 || row.start < 0 ||
@@ -357,7 +402,8 @@ bool fits(const AttendRow& row, int tokens, const AttendOptions& o) {
 }
 
 void check(const array& q, const array& k, const array& v,
-           std::span<const AttendRow> rows, const AttendOptions& o) {
+           std::span<const AttendRow> rows, const AttendOptions& o,
+           const std::optional<array>& table) {
   const KvShape& kv = o.kv;
   if (kv.kv_heads < 1 || kv.head_dim < 1) {
     fail("[attend] needs a KV head of at least one number");
@@ -371,6 +417,17 @@ void check(const array& q, const array& k, const array& v,
   if (o.window < 0 || o.window > kMostWindow || (o.ring && o.window == 0)) {
     fail("[attend] the window must be in [1, {}] for a ring, got {}",
          kMostWindow, o.window);
+  }
+  for (const auto* norm : {&o.q_norm, &o.k_norm}) {
+    if (*norm && int((*norm)->weight.size()) != kv.head_dim) {
+      fail("[attend] a head's norm must have {} numbers, got {}", kv.head_dim,
+           (*norm)->weight.size());
+    }
+  }
+  if (table && (table->ndim() != 3 || table->shape(0) != q.shape(0) ||
+                table->shape(1) != 2 || 2 * table->shape(2) > kv.head_dim)) {
+    fail("[attend] expected a rope table [T, 2, R] with 2 R <= {}",
+         kv.head_dim);
   }
   for (const AttendRow& row : rows) {
     if (!fits(row, q.shape(0), o)) {
@@ -406,33 +463,45 @@ mx::Dtype KvShape::dtype() const {
 }
 
 Attended attend(const array& q_any, const array& k_any, const array& v_any,
-                std::span<const AttendRow> rows, const AttendOptions& options,
+                std::vector<AttendRow> rows, const AttendOptions& options,
+                const std::optional<array>& rope_table,
                 mx::StreamOrDevice where) {
   const mx::Stream s = stream_of(where);
   auto f32 = [&](const array& a) {
     return in_row_order(mx::astype(a, mx::float32, s), s);
   };
   std::vector<array> inputs{f32(q_any), f32(k_any), f32(v_any)};
-  check(inputs[0], inputs[1], inputs[2], rows, options);
+  check(inputs[0], inputs[1], inputs[2], rows, options, rope_table);
   if (!on_cpu(s)) fail("[attend] has no kernel for this device");
+  if (rope_table) inputs.push_back(f32(*rope_table));
 
-  const array& q = inputs[0];
-  std::vector<mx::Shape> shapes{q.shape()};
-  std::vector<mx::Dtype> dtypes{mx::float32};
-  std::vector<AttendPrimitive::RowPlan> plans;
-  for (const AttendRow& row : rows) {
-    inputs.push_back(row.planes);
-    shapes.push_back(options.kv.planes(row.capacity));
-    dtypes.push_back(options.kv.dtype());
-    plans.push_back({row.begin, row.count, row.start, row.capacity});
+  const mx::Shape shape = inputs[0].shape();
+  AttendPlan plan{options, {}, rope_table.has_value()};
+  for (auto* norm : {&plan.options.q_norm, &plan.options.k_norm}) {
+    if (*norm) mx::eval((*norm)->weight);
   }
-  auto out = mx::array::make_arrays(
-      std::move(shapes), dtypes,
-      std::make_shared<AttendPrimitive>(s, options, std::move(plans)), inputs);
-  Attended result{std::move(out[0]), {}};
-  result.planes.assign(std::make_move_iterator(out.begin() + 1),
-                       std::make_move_iterator(out.end()));
-  return result;
+  plan.rows.reserve(rows.size());
+  std::vector<array> planes;
+  planes.reserve(rows.size());
+  for (AttendRow& row : rows) {
+    if (row.after && row.after->id() != inputs.back().id()) {
+      inputs.push_back(std::move(*row.after));
+    }
+    if (!row.planes.is_available()) mx::eval(row.planes);
+    RowPlan part{row.begin, row.count, row.start, row.capacity, row.planes, {}};
+    const mx::Shape wanted = options.kv.planes(row.capacity);
+    if (row.planes.shape() != wanted) {
+      part.before = std::move(part.planes);
+      part.planes = array(allocate(bytes_of(wanted, options.kv.dtype())),
+                          wanted, options.kv.dtype());
+    }
+    planes.push_back(part.planes);
+    plan.rows.push_back(std::move(part));
+  }
+  auto out = array::make_arrays(
+      {shape, {1}}, {mx::float32, mx::bool_},
+      std::make_shared<AttendPrimitive>(s, std::move(plan)), inputs);
+  return {std::move(out[0]), std::move(out[1]), std::move(planes)};
 }
 
 }  // namespace quern

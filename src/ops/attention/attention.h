@@ -1,10 +1,11 @@
 // Attention of the rows of a ragged batch, each on its own keys and values.
 #pragma once
 
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "ops/cpu_op.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/qmm/format.h"
 
 namespace quern {
@@ -20,6 +21,8 @@ struct KvShape {
   int kv_heads = 0;
   int head_dim = 0;
 
+  bool operator==(const KvShape&) const = default;
+
   // Whether the array would fit MLX's dimensions.
   bool holds(int capacity) const;
   // Of the array; throws Error if it does not hold so many tokens.
@@ -33,6 +36,9 @@ struct AttendRow {
   int start;         // positions before: its first token has position `start`
   int capacity;      // of its planes after the call, at least as before
   mx::array planes;  // keys and values of [0, start); empty when start is 0
+  // What must run before the planes may be read: the `done` of the call that
+  // wrote them, if it is not evaluated yet.
+  std::optional<mx::array> after = {};
 };
 
 struct AttendOptions {
@@ -41,6 +47,9 @@ struct AttendOptions {
   int window = 0;      // a token sees the last `window` tokens; 0 = all
   float soft_cap = 0;  // cap * tanh(score / cap); 0 = none
   bool ring = false;   // slots are taken modulo capacity
+  // Of each head [D], before the rotation.
+  std::optional<RmsNorm> q_norm = {}, k_norm = {};
+  bool interleaved_rope = false;  // pairs (2i, 2i + 1), not (i, i + R)
 };
 
 // A ring that has wrapped must hold the window and the tokens written at once.
@@ -52,16 +61,21 @@ constexpr int ring_capacity(int window) {
 
 struct Attended {
   mx::array out;                  // f32 [T, H * D]
+  mx::array done;                 // evaluated once the planes are written
   std::vector<mx::array> planes;  // of each row, its tokens appended
 };
 
-// q [T, H * D], k and v [T, kv_heads * D]. The given planes are written in
-// place past `start` (or copied to larger ones): an older value of them still
-// reads right up to its own length, a ring's does not. A token's result depends
-// on its row's keys alone: scores in order of d, keys in blocks of 64, the
-// blocks of 512 keys joined in order.
+// q [T, H * D], k and v [T, kv_heads * D]. Heads of q and k are normalised and
+// rotated by `rope_table` [T, 2, R] (ops/rope/rope.h) where these are given.
+// The given planes are written in place past `start` (or copied to larger ones)
+// when the call is evaluated: an older value of them still reads right up to
+// its own length, a ring's does not. Planes are memory, not nodes of the graph:
+// who reads them, or attends to them again, waits for `done`. A token's result
+// depends on its row's keys alone: scores in order of d, keys in blocks of 64,
+// the blocks of 512 keys joined in order.
 Attended attend(const mx::array& q, const mx::array& k, const mx::array& v,
-                std::span<const AttendRow> rows, const AttendOptions& options,
+                std::vector<AttendRow> rows, const AttendOptions& options,
+                const std::optional<mx::array>& rope_table = {},
                 mx::StreamOrDevice s = {});
 
 // Keys and values of positions [from, to) of a row's planes, as f32

@@ -2,8 +2,9 @@
 
 #include <mlx/mlx.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
+#include <span>
 
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
@@ -28,147 +29,298 @@ Int8Rows int8_scratch(int rows, int k) {
   return {k, q.data(), scale.data(), sum.data(), half_sums.data()};
 }
 
-struct Part {
-  Tiles tiles;
-  MatmulOut out;
-  int tile_count;
+// x as the kernels of one call take it.
+struct Prepared {
+  const float* f32;
+  Int8Rows int8;
 };
 
-void run_parts(std::span<const Part> parts, const float* x, int rows, int k,
-               Precision precision) {
-  const Kernels& kernel = kernels();
-  Int8Rows int8{};
-  bool needs_int8 = false;
-  int tiles = 0;
-  for (const Part& part : parts) {
-    tiles += part.tile_count;
-    needs_int8 |= precision == Precision::fast && !part.tiles.format.dense();
+// One call: x [rows, k] through all weights of a projection.
+class Run {
+ public:
+  Run(const Projection& projection, Precision precision, const float* x,
+      int rows, const float* residual)
+      : weights_(projection.weights()),
+        o_(projection.options()),
+        precision_(precision),
+        rows_(rows),
+        k_(projection.k()),
+        in_(prepare(x)),
+        residual_(residual) {}
+
+  void operator()(std::span<array> out) const {
+    if (o_.gate) {
+      parallel_for(tiles_of(0), kTilesAtLeast, [&](int begin, int end) {
+        gated_tiles(begin, end, out[0].data<float>());
+      });
+    } else {
+      int tiles = 0;
+      for (size_t i = 0; i < weights_.size(); i++) tiles += tiles_of(i);
+      parallel_for(tiles, kTilesAtLeast, [&](int begin, int end) {
+        for (size_t i = 0; i < weights_.size(); i++) {
+          const int from = std::max(begin, 0), to = std::min(end, tiles_of(i));
+          if (from < to) whole_tiles(i, from, to, out[i].data<float>());
+          begin -= tiles_of(i);
+          end -= tiles_of(i);
+        }
+      });
+    }
+    if (o_.out_norm) norm_result(out[0].data<float>());
   }
-  if (needs_int8) {
-    int8 = int8_scratch(rows, k);
-    parallel_for(rows, std::max(1, 32768 / k), [&](int begin, int end) {
-      kernel.quantize_rows(x, k, begin, end, int8);
+
+ private:
+  static constexpr int kGateRows = 128;      // of x, at once
+  static constexpr int kGateNumbers = 4096;  // of gate and of up
+
+  int tiles_of(size_t weight) const {
+    return qmm::round_up(weights_[weight].n, qmm::kTileRows) / qmm::kTileRows;
+  }
+  bool in_int8(const Weight& w) const {
+    return precision_ == Precision::fast && !w.format.dense();
+  }
+
+  // Normalises x, and brings it into int8 where a weight's kernel wants that.
+  Prepared prepare(const float* x) const {
+    const bool int8 = std::ranges::any_of(
+        weights_, [&](const Weight& w) { return in_int8(w); });
+    const bool f32 = std::ranges::any_of(
+        weights_, [&](const Weight& w) { return !in_int8(w); });
+    if (!o_.norm && !int8) return {x, {}};
+    thread_local std::vector<float> memory;
+    float* normed = nullptr;
+    if (o_.norm && f32) {
+      memory.resize(size_t(rows_) * k_);
+      normed = memory.data();
+    }
+    const Prepared to{normed ? normed : x,
+                      int8 ? int8_scratch(rows_, k_) : Int8Rows{}};
+    parallel_for(rows_, std::max(1, 32768 / k_), [&](int begin, int end) {
+      thread_local std::vector<float> row_memory;
+      if (o_.norm && !normed) row_memory.resize(k_);
+      for (int m = begin; m < end; m++) {
+        const float* row = x + int64_t(m) * k_;
+        if (o_.norm) {
+          float* y = normed ? normed + int64_t(m) * k_ : row_memory.data();
+          apply(*o_.norm, row, k_, y);
+          row = y;
+        }
+        if (int8) kernels().quantize_rows(row, 0, m, m + 1, to.int8);
+      }
     });
+    return to;
   }
-  parallel_for(tiles, kTilesAtLeast, [&](int begin, int end) {
-    for (const Part& part : parts) {
-      const int from = std::max(begin, 0);
-      const int to = std::min(end, part.tile_count);
-      if (from < to) {
-        if (precision == Precision::fast && !part.tiles.format.dense()) {
-          kernel.matmul_int8(part.tiles, from, to, int8, 0, rows, part.out);
-        } else {
-          kernel.matmul_f32(part.tiles, from, to, x, k, 0, rows, part.out);
+
+  static void apply(const RmsNorm& norm, const float* x, int size, float* y) {
+    kernels().rms_norm(x, norm.weight.data<float>(), norm.offset, norm.eps,
+                       size, y);
+  }
+
+  // Tiles [from, to) of a weight for rows [m_begin, m_end).
+  void multiply(size_t weight, int from, int to, int m_begin, int m_end,
+                MatmulOut out) const {
+    const Weight& w = weights_[weight];
+    const Tiles tiles{w.format, w.tiles.data<uint8_t>(), w.n, w.k};
+    if (!o_.biases.empty() && o_.biases[weight]) {
+      out.bias = o_.biases[weight]->data<float>();
+    }
+    if (in_int8(w)) {
+      kernels().matmul_int8(tiles, from, to, in_.int8, m_begin, m_end, out);
+    } else {
+      kernels().matmul_f32(tiles, from, to, in_.f32, k_, m_begin, m_end, out);
+    }
+  }
+
+  void whole_tiles(size_t weight, int from, int to, float* y) const {
+    const int n = weights_[weight].n;
+    multiply(weight, from, to, 0, rows_,
+             {.y = y,
+              .stride = n,
+              .bias = nullptr,
+              .residual = o_.out_norm ? nullptr : residual_,
+              .residual_stride = n});
+  }
+
+  // A few columns of a few rows at a time, while they are in the cache.
+  void gated_tiles(int begin, int end, float* y) const {
+    thread_local std::vector<float> memory(2 * kGateNumbers);
+    const auto act = *o_.gate == Gate::silu ? kernels().silu_mul
+                                            : kernels().gelu_tanh_mul;
+    const int n = weights_[0].n, most = std::min(rows_, kGateRows);
+    if (most == 0) return;
+    const int step = std::max(1, kGateNumbers / (most * qmm::kTileRows));
+    for (int from = begin; from < end; from += step) {
+      const int to = std::min(from + step, end);
+      const int column = from * qmm::kTileRows;
+      const int width = std::min(to * qmm::kTileRows, n) - column;
+      for (int m = 0; m < rows_; m += most) {
+        const int m_end = std::min(m + most, rows_);
+        float* parts[2] = {memory.data(), memory.data() + kGateNumbers};
+        for (size_t i = 0; i < 2; i++) {
+          multiply(i, from, to, m, m_end,
+                   {.y = parts[i] - (int64_t(m) * width + column),
+                    .stride = width,
+                    .bias = nullptr,
+                    .residual = nullptr,
+                    .residual_stride = 0});
+        }
+        for (int row = m; row < m_end; row++) {
+          const int64_t at = int64_t(row - m) * width;
+          act(parts[0] + at, parts[1] + at, width,
+              y + int64_t(row) * n + column);
         }
       }
-      begin -= part.tile_count;
-      end -= part.tile_count;
     }
-  });
-}
+  }
 
-void check(const array& x, std::span<const Weight> weights,
-           const MatmulExtras& extras) {
+  void norm_result(float* y) const {
+    const int n = weights_[0].n;
+    parallel_for(rows_, std::max(1, 16384 / n), [&](int begin, int end) {
+      for (int64_t at = int64_t(begin) * n; at < int64_t(end) * n; at += n) {
+        apply(*o_.out_norm, y + at, n, y + at);
+        if (!residual_) continue;
+        for (int i = 0; i < n; i++) y[at + i] += residual_[at + i];
+      }
+    });
+  }
+
+  std::span<const Weight> weights_;
+  const ProjectionOptions& o_;
+  Precision precision_;
+  int rows_, k_;
+  Prepared in_;
+  const float* residual_;
+};
+
+void check(const std::vector<Weight>& weights, const ProjectionOptions& o) {
   if (weights.empty()) fail("[matmul] needs a weight");
   for (const Weight& w : weights) {
-    if (x.ndim() == 0 || x.shape(-1) != w.k) {
-      fail("[matmul] the last dimension of x must be {}, got {}", w.k,
-           x.ndim() ? x.shape(-1) : 0);
+    if (w.k != weights[0].k) {
+      fail("[matmul] weights of one x must have one K, got {} and {}",
+           weights[0].k, w.k);
     }
   }
-  if (!extras.biases.empty() && extras.biases.size() != weights.size()) {
-    fail("[matmul] {} biases for {} weights", extras.biases.size(),
-         weights.size());
+  if (!o.biases.empty() && o.biases.size() != weights.size()) {
+    fail("[matmul] {} biases for {} weights", o.biases.size(), weights.size());
   }
-  for (size_t i = 0; i < extras.biases.size(); i++) {
-    const auto& bias = extras.biases[i];
-    if (bias && int(bias->size()) != weights[i].n) {
+  for (size_t i = 0; i < o.biases.size(); i++) {
+    if (o.biases[i] && int(o.biases[i]->size()) != weights[i].n) {
       fail("[matmul] bias must have {} numbers, got {}", weights[i].n,
-           bias->size());
+           o.biases[i]->size());
     }
   }
-  if (extras.residual &&
-      (weights.size() != 1 || extras.residual->ndim() == 0 ||
-       extras.residual->shape(-1) != weights[0].n ||
-       extras.residual->size() / weights[0].n != x.size() / weights[0].k)) {
+  if (o.gate && (weights.size() != 2 || weights[0].n != weights[1].n)) {
+    fail("[matmul] a gate takes two weights of one shape");
+  }
+  if (o.norm && int(o.norm->weight.size()) != weights[0].k) {
+    fail("[matmul] the norm of x must have {} numbers, got {}", weights[0].k,
+         o.norm->weight.size());
+  }
+  if (o.out_norm && (weights.size() != 1 ||
+                     int(o.out_norm->weight.size()) != weights[0].n)) {
+    fail("[matmul] the result's norm must have as many numbers as the one "
+         "result");
+  }
+}
+
+void check(const array& x, const Projection& projection,
+           const std::optional<array>& residual) {
+  const int k = projection.k();
+  if (x.ndim() == 0 || x.shape(-1) != k) {
+    fail("[matmul] the last dimension of x must be {}, got {}", k,
+         x.ndim() ? x.shape(-1) : 0);
+  }
+  if (!residual) return;
+  const std::vector<int> widths = projection.widths();
+  if (widths.size() != 1 || residual->ndim() == 0 ||
+      residual->shape(-1) != widths[0] ||
+      residual->size() / widths[0] != x.size() / k) {
     fail("[matmul] the residual must have the shape of the one result");
   }
 }
 
-std::vector<array> reference(const array& x, std::span<const Weight> weights,
-                             const MatmulExtras& extras, mx::Stream s) {
-  auto f32 = [&](const array& a) { return mx::astype(a, mx::float32, s); };
+std::vector<array> reference(array x, const Projection& projection,
+                             const std::optional<array>& residual,
+                             mx::Stream s) {
+  const ProjectionOptions& o = projection.options();
+  if (o.norm) x = rms_norm(x, *o.norm, s);
   std::vector<array> out;
-  for (size_t i = 0; i < weights.size(); i++) {
-    array y = mx::matmul(x, mx::transpose(dequantize(weights[i], s), s), s);
-    if (!extras.biases.empty() && extras.biases[i]) {
-      y = mx::add(y, f32(*extras.biases[i]), s);
-    }
-    if (extras.residual) y = mx::add(y, f32(*extras.residual), s);
+  for (size_t i = 0; i < projection.weights().size(); i++) {
+    const array w = dequantize(projection.weights()[i], s);
+    array y = mx::matmul(x, mx::transpose(w, s), s);
+    if (!o.biases.empty() && o.biases[i]) y = mx::add(y, *o.biases[i], s);
     out.push_back(y);
   }
+  if (o.gate) out = {gated(*o.gate, out[0], out[1], s)};
+  if (o.out_norm) out = {rms_norm(out[0], *o.out_norm, s)};
+  if (residual) out = {mx::add(out[0], *residual, s)};
   return out;
+}
+
+// Evaluated, f32, in row order.
+array constant(const array& a) {
+  array f32 = mx::contiguous(mx::astype(a, mx::float32));
+  mx::eval(f32);
+  return f32;
 }
 
 }  // namespace
 
-std::vector<array> matmul(const array& x_any, std::span<const Weight> weights,
-                          Precision precision, const MatmulExtras& extras,
-                          mx::StreamOrDevice where) {
-  check(x_any, weights, extras);
+Projection::Projection(std::vector<Weight> weights, ProjectionOptions options) {
+  check(weights, options);
+  for (auto& bias : options.biases) {
+    if (bias) bias = constant(*bias);
+  }
+  for (auto* norm : {&options.norm, &options.out_norm}) {
+    if (*norm) (*norm)->weight = constant((*norm)->weight);
+  }
+  for (Weight& w : weights) mx::eval(w.tiles);
+  parts_ = std::make_shared<const Parts>(
+      Parts{std::move(weights), std::move(options)});
+}
+
+std::vector<int> Projection::widths() const {
+  std::vector<int> widths;
+  for (const Weight& w : weights()) widths.push_back(w.n);
+  if (options().gate) widths.pop_back();
+  return widths;
+}
+
+std::vector<array> matmul_each(const array& x_any, const Projection& projection,
+                               Precision precision,
+                               const std::optional<array>& residual,
+                               mx::StreamOrDevice where) {
+  check(x_any, projection, residual);
   const mx::Stream s = stream_of(where);
-  auto f32 = [&](const array& a) { return mx::astype(a, mx::float32, s); };
-  const array x = f32(x_any);
-  if (!on_cpu(s)) return reference(x, weights, extras, s);
-
-  std::vector<array> inputs{x};
+  std::vector<array> inputs{mx::astype(x_any, mx::float32, s)};
+  if (residual) inputs.push_back(mx::astype(*residual, mx::float32, s));
+  if (!on_cpu(s)) {
+    return reference(inputs[0], projection,
+                     residual ? std::optional(inputs[1]) : std::nullopt, s);
+  }
   std::vector<mx::Shape> shapes;
-  struct Layout {
-    qmm::Format format;
-    int n, k, bias;  // input index of the bias, 0 = none
-  };
-  std::vector<Layout> layouts;
-  for (const Weight& w : weights) {
-    inputs.push_back(w.tiles);
-    layouts.push_back({w.format, w.n, w.k, 0});
-    mx::Shape shape = x.shape();
-    shape.back() = w.n;
-    shapes.push_back(std::move(shape));
+  for (int width : projection.widths()) {
+    shapes.push_back(inputs[0].shape());
+    shapes.back().back() = width;
   }
-  for (size_t i = 0; i < extras.biases.size(); i++) {
-    if (!extras.biases[i]) continue;
-    layouts[i].bias = int(inputs.size());
-    inputs.push_back(f32(*extras.biases[i]));
-  }
-  const int residual = extras.residual ? int(inputs.size()) : 0;
-  if (extras.residual) inputs.push_back(f32(*extras.residual));
-
-  auto run = [layouts, precision, residual](std::vector<array>& in,
-                                            std::vector<array>& out) {
-    const int k = layouts[0].k;
-    std::vector<Part> parts;
-    parts.reserve(layouts.size());
-    for (size_t i = 0; i < layouts.size(); i++) {
-      const Layout& w = layouts[i];
-      parts.push_back(
-          {.tiles = {w.format, in[1 + i].data<uint8_t>(), w.n, w.k},
-           .out = {.y = out[i].data<float>(),
-                   .stride = w.n,
-                   .bias = w.bias ? in[w.bias].data<float>() : nullptr,
-                   .residual = residual ? in[residual].data<float>() : nullptr,
-                   .residual_stride = w.n},
-           .tile_count = qmm::round_up(w.n, qmm::kTileRows) / qmm::kTileRows});
-    }
-    run_parts(parts, in[0].data<float>(), int(in[0].size() / k), k, precision);
+  const size_t results = shapes.size();
+  auto run = [projection, precision](std::vector<array>& in,
+                                     std::vector<array>& out) {
+    Run(projection, precision, in[0].data<float>(),
+        int(in[0].size() / projection.k()),
+        in.size() > 1 ? in[1].data<float>() : nullptr)(out);
   };
   return cpu_ops("quern.matmul", s, std::move(shapes),
-                 std::vector<mx::Dtype>(weights.size(), mx::float32),
+                 std::vector<mx::Dtype>(results, mx::float32),
                  std::move(inputs), std::move(run));
 }
 
-array matmul(const array& x, const Weight& w, Precision precision,
-             const MatmulExtras& extras, mx::StreamOrDevice s) {
-  return matmul(x, std::span(&w, 1), precision, extras, s)[0];
+array matmul(const array& x, const Projection& projection, Precision precision,
+             const std::optional<array>& residual, mx::StreamOrDevice s) {
+  auto results = matmul_each(x, projection, precision, residual, s);
+  if (results.size() != 1) {
+    fail("[matmul] gives {} results, expected one", results.size());
+  }
+  return results[0];
 }
 
 array embedding(const array& ids_any, const Weight& w, float factor,

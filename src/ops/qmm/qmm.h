@@ -3,11 +3,13 @@
 
 #include <mlx/array.h>
 
+#include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
+#include "ops/activation/gated.h"
 #include "ops/cpu_op.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/qmm/format.h"
 
 namespace quern {
@@ -25,22 +27,51 @@ struct Weight {
 // In both a row's result depends on that row of x alone.
 enum class Precision { fast, exact };
 
-struct MatmulExtras {
+// What a projection does besides the products, in this order.
+struct ProjectionOptions {
+  std::optional<RmsNorm> norm;  // of x
   std::vector<std::optional<mx::array>>
-      biases;                         // one for each weight, or empty
-  std::optional<mx::array> residual;  // [..., N], added; one weight only
+      biases;                 // [N], one for each weight, or empty
+  std::optional<Gate> gate;   // of two weights of one shape: gate(y_0) * y_1
+  std::optional<RmsNorm> out_norm;  // of the one result
 };
 
-// y_i = x . w_i^T + bias_i (+ residual), for weights that share x [..., K]:
-// x is prepared once and one pass of the threads serves all of them.
-// Returns f32 [..., N_i]. Throws Error on shapes that do not fit.
-std::vector<mx::array> matmul(const mx::array& x, std::span<const Weight> w,
-                              Precision precision,
-                              const MatmulExtras& extras = {},
-                              mx::StreamOrDevice s = {});
+// Weights that share an input, and what goes with them: constants, checked and
+// evaluated here so that a step only has to point at them. Throws Error on
+// shapes that do not fit. A value: copies share everything.
+class Projection {
+ public:
+  Projection(std::vector<Weight> weights, ProjectionOptions options = {});
+  Projection(const Weight& weight, ProjectionOptions options = {})
+      : Projection(std::vector{weight}, std::move(options)) {}
 
-mx::array matmul(const mx::array& x, const Weight& w, Precision precision,
-                 const MatmulExtras& extras = {}, mx::StreamOrDevice s = {});
+  const std::vector<Weight>& weights() const { return parts_->weights; }
+  const ProjectionOptions& options() const { return parts_->options; }
+  int k() const { return weights()[0].k; }
+  // Widths of the results.
+  std::vector<int> widths() const;
+
+ private:
+  struct Parts {
+    std::vector<Weight> weights;
+    ProjectionOptions options;
+  };
+  std::shared_ptr<const Parts> parts_;
+};
+
+// x . w_i^T + bias_i of normalised x [..., K], one result for each weight, or
+// gate(y_0) * y_1. One result may be normalised again, and gets `residual`
+// [..., N]. x is prepared once and one pass of the threads serves all weights.
+// Returns f32 [..., N_i]. Throws Error on shapes that do not fit.
+std::vector<mx::array> matmul_each(
+    const mx::array& x, const Projection& projection, Precision precision,
+    const std::optional<mx::array>& residual = {}, mx::StreamOrDevice s = {});
+
+// The same, of a projection with one result.
+mx::array matmul(const mx::array& x, const Projection& projection,
+                 Precision precision,
+                 const std::optional<mx::array>& residual = {},
+                 mx::StreamOrDevice s = {});
 
 // The weight as f32 [N, K], in plain MLX ops: what the codes mean.
 mx::array dequantize(const Weight& w, mx::StreamOrDevice s = {});
