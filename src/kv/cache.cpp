@@ -95,29 +95,39 @@ void Cache::fill(int tokens) {
   done_.reset();
 }
 
-mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
-                 std::span<const CacheRow> rows, AttendOptions options,
-                 const std::optional<mx::array>& rope_table) {
+std::vector<AttendRow> attend_rows(std::span<const CacheRow> rows,
+                                   AttendOptions& options) {
   if (rows.empty()) fail("[kv.attend] needs a row");
   const Cache& first = *rows[0].cache;
   options.kv = first.shape();
   options.window = first.layout().window();
   options.ring = first.layout().is_ring();
-  std::vector<AttendRow> plan;
-  plan.reserve(rows.size());
+  std::vector<AttendRow> parts;
+  parts.reserve(rows.size());
   for (const CacheRow& row : rows) {
     if (!row.cache->same_kind(first)) {
       fail("[kv.attend] rows must share a signature: got {} and {}",
            first.signature(), row.cache->signature());
     }
-    plan.push_back(row.cache->next(row.begin, row.count));
+    parts.push_back(row.cache->next(row.begin, row.count));
   }
-  Attended result = attend(q, k, v, std::move(plan), options, rope_table);
+  return parts;
+}
+
+void appended(std::span<const CacheRow> rows, std::vector<mx::array> planes,
+              const mx::array& done) {
   for (size_t i = 0; i < rows.size(); i++) {
-    rows[i].cache->appended(rows[i].count, std::move(result.planes[i]),
-                            result.done);
+    rows[i].cache->appended(rows[i].count, std::move(planes[i]), done);
   }
-  return std::move(result.out);
+}
+
+mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
+                 std::span<const CacheRow> rows, AttendOptions options,
+                 const std::optional<mx::array>& rope_table) {
+  auto parts = attend_rows(rows, options);
+  Attended a = attend(q, k, v, std::move(parts), options, rope_table);
+  appended(rows, std::move(a.planes), a.done);
+  return std::move(a.out);
 }
 
 }  // namespace quern

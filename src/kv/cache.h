@@ -57,9 +57,16 @@ struct CacheRow {
   int begin, count;
 };
 
+// The rows as an op takes them, which all must be of one kind; fills in what
+// the caches know of `options`.
+std::vector<AttendRow> attend_rows(std::span<const CacheRow> rows,
+                                   AttendOptions& options);
+// Takes what that op gave.
+void appended(std::span<const CacheRow> rows, std::vector<mx::array> planes,
+              const mx::array& done);
+
 // Appends each row's k and v to its cache and attends: q [T, H * D], k and v
-// [T, kv_heads * D] -> f32 [T, H * D]. All rows are of one kind; `options` are
-// the model's, what the caches know is filled in.
+// [T, kv_heads * D] -> f32 [T, H * D]. `options` are the model's.
 mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
                  std::span<const CacheRow> rows, AttendOptions options,
                  const std::optional<mx::array>& rope_table = {});

@@ -94,6 +94,14 @@ ModelFacts facts_of(const Config& config, const DecoderConfig& c,
           .layer_bytes = layer_bytes(c)};
 }
 
+Row empty_row(const std::vector<DecoderLayer>& layers, qmm::Number number) {
+  std::vector<std::unique_ptr<LayerState>> states;
+  for (const DecoderLayer& layer : layers) {
+    states.push_back(layer.make_state(number));
+  }
+  return Row(std::move(states));
+}
+
 Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
                  const Traits& traits)
     : rope_(config, c.rope_theta, c.head_dim, rope_scaling(config),
@@ -115,11 +123,10 @@ Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
     auto norm = [&](const char* name) {
       return load_norm(weights, path + name, c.hidden, c.eps);
     };
-    blocks_.push_back({Attention(weights, path + ".self_attn", shape, i,
-                                 {norm(".input_layernorm")}),
-                       GatedMlp(weights, path + ".mlp", c.hidden,
-                                c.intermediate, Gate::silu,
-                                {norm(".post_attention_layernorm")})});
+    layers_.emplace_back(weights, path, shape, c.intermediate, Gate::silu,
+                         LayerNorms{norm(".input_layernorm"),
+                                    norm(".post_attention_layernorm")},
+                         i);
   }
   facts_ = facts_of(config, c, weights, vocabulary_);
 }
@@ -127,10 +134,7 @@ Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
 mx::array Decoder::hidden(const mx::array& tokens, const Step& step) const {
   const mx::array table = rope_.table(step.positions);
   mx::array x = vocabulary_.embed(tokens);
-  for (const Block& block : blocks_) {
-    const mx::array h = block.attention(x, step, table);
-    x = block.mlp(h, step.precision);
-  }
+  for (const DecoderLayer& layer : layers_) x = layer(x, step, table);
   return x;
 }
 
@@ -139,7 +143,7 @@ mx::array Decoder::logits(const mx::array& hidden, Precision precision) const {
 }
 
 Row Decoder::make_row(qmm::Number number) const {
-  return empty_row(blocks_, number);
+  return empty_row(layers_, number);
 }
 
 }  // namespace quern

@@ -36,18 +36,10 @@ const Json* rope_scaling(const Config& config);
 ModelFacts facts_of(const Config& config, const DecoderConfig& c,
                     const Weights& weights, const Vocabulary& vocabulary);
 
-// An empty row of a model whose blocks have an `attention`.
-template <class Block>
-Row empty_row(const std::vector<Block>& blocks, qmm::Number number) {
-  std::vector<std::unique_ptr<LayerState>> layers;
-  for (const Block& block : blocks) {
-    layers.push_back(block.attention.make_state(number));
-  }
-  return Row(std::move(layers));
-}
+// An empty row of a model of these layers.
+Row empty_row(const std::vector<DecoderLayer>& layers, qmm::Number number);
 
-// h = x + attention(norm(x)); y = h + mlp(norm(h)): each block of a layer
-// brings its norm and the sum.
+// h = x + attention(norm(x)); y = h + mlp(norm(h))
 class Decoder final : public TextModel {
  public:
   struct Traits {
@@ -62,14 +54,9 @@ class Decoder final : public TextModel {
   Row make_row(qmm::Number number) const override;
 
  private:
-  struct Block {
-    Attention attention;
-    GatedMlp mlp;
-  };
-
   Rope rope_;
   Vocabulary vocabulary_;
-  std::vector<Block> blocks_;
+  std::vector<DecoderLayer> layers_;
 };
 
 }  // namespace quern

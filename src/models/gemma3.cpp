@@ -74,10 +74,8 @@ class Gemma3 final : public TextModel {
     const array global = global_rope_.table(step.positions);
     const array local = local_rope_.table(step.positions);
     array x = vocabulary_.embed(tokens);
-    for (const Block& block : blocks_) {
-      const bool sliding = block.attention.shape().window > 0;
-      const array h = block.attention(x, step, sliding ? local : global);
-      x = block.mlp(h, step.precision);
+    for (const DecoderLayer& layer : layers_) {
+      x = layer(x, step, layer.shape().window > 0 ? local : global);
     }
     return x;
   }
@@ -90,15 +88,10 @@ class Gemma3 final : public TextModel {
   }
 
   Row make_row(qmm::Number number) const override {
-    return empty_row(blocks_, number);
+    return empty_row(layers_, number);
   }
 
  private:
-  struct Block {
-    Attention attention;
-    GatedMlp mlp;
-  };
-
   Gemma3(const Config& config, Weights& weights, const Gemma3Config& g)
       : final_soft_cap_(g.final_soft_cap),
         global_rope_(config, g.base.rope_theta, g.base.head_dim, g.global_rope),
@@ -124,13 +117,13 @@ class Gemma3 final : public TextModel {
                                  .head_norms = true,
                                  .eps = c.eps,
                                  .norm_offset = g.norm_offset};
-      blocks_.push_back({Attention(weights, path + ".self_attn", shape, i,
-                                   {norm(".input_layernorm"),
-                                    norm(".post_attention_layernorm")}),
-                         GatedMlp(weights, path + ".mlp", c.hidden,
-                                  c.intermediate, Gate::gelu_tanh,
-                                  {norm(".pre_feedforward_layernorm"),
-                                   norm(".post_feedforward_layernorm")})});
+      layers_.emplace_back(
+          weights, path, shape, c.intermediate, Gate::gelu_tanh,
+          LayerNorms{norm(".input_layernorm"),
+                     norm(".pre_feedforward_layernorm"),
+                     norm(".post_attention_layernorm"),
+                     norm(".post_feedforward_layernorm")},
+          i);
     }
     facts_ = facts_of(config, c, weights, vocabulary_);
   }
@@ -138,7 +131,7 @@ class Gemma3 final : public TextModel {
   float final_soft_cap_;
   Rope global_rope_, local_rope_;
   Vocabulary vocabulary_;
-  std::vector<Block> blocks_;
+  std::vector<DecoderLayer> layers_;
 };
 
 }  // namespace

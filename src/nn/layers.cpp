@@ -31,19 +31,31 @@ Projection load(Weights& weights, const std::vector<Module>& modules,
   return Projection(std::move(matrices), std::move(options));
 }
 
-Attention::Attention(Weights& weights, const std::string& path,
-                     const AttentionShape& s, int layer,
-                     const BlockNorms& norms)
+DecoderLayer::DecoderLayer(Weights& weights, const std::string& path,
+                           const AttentionShape& s, int intermediate, Gate gate,
+                           const LayerNorms& norms, int layer)
     : shape_(s),
       layer_(layer),
-      qkv_(load(weights,
-                {{path + ".q_proj", s.heads * s.head_dim, s.hidden},
-                 {path + ".k_proj", s.kv_heads * s.head_dim, s.hidden},
-                 {path + ".v_proj", s.kv_heads * s.head_dim, s.hidden}},
-                {.norm = norms.before})),
-      out_(load(weights,
-                {{path + ".o_proj", s.hidden, s.heads * s.head_dim}},
-                {.out_norm = norms.after})),
+      weights_{
+          .qkv = load(weights,
+                      {{path + ".self_attn.q_proj", s.heads * s.head_dim,
+                        s.hidden},
+                       {path + ".self_attn.k_proj", s.kv_heads * s.head_dim,
+                        s.hidden},
+                       {path + ".self_attn.v_proj", s.kv_heads * s.head_dim,
+                        s.hidden}},
+                      {.norm = norms.attention}),
+          .out = load(
+              weights,
+              {{path + ".self_attn.o_proj", s.hidden, s.heads * s.head_dim}},
+              {.out_norm = norms.after_attention}),
+          .gate_up = load(weights,
+                          {{path + ".mlp.gate_proj", intermediate, s.hidden},
+                           {path + ".mlp.up_proj", intermediate, s.hidden}},
+                          {.norm = norms.mlp, .gate = gate}),
+          .down = load(weights,
+                       {{path + ".mlp.down_proj", s.hidden, intermediate}},
+                       {.out_norm = norms.after_mlp})},
       attend_{.scale = s.scale,
               .soft_cap = s.soft_cap,
               .interleaved_rope = s.interleaved_rope} {
@@ -51,14 +63,13 @@ Attention::Attention(Weights& weights, const std::string& path,
     auto norm = [&](const char* name) {
       return load_norm(weights, path + name, s.head_dim, s.eps, s.norm_offset);
     };
-    attend_.q_norm = norm(".q_norm");
-    attend_.k_norm = norm(".k_norm");
+    attend_.q_norm = norm(".self_attn.q_norm");
+    attend_.k_norm = norm(".self_attn.k_norm");
   }
 }
 
-array Attention::operator()(const array& x, const Step& step,
-                            const array& table) const {
-  const auto qkv = matmul_each(x, qkv_, step.precision);
+array DecoderLayer::operator()(const array& x, const Step& step,
+                               const array& table) const {
   std::vector<CacheRow> rows;
   rows.reserve(step.rows.size());
   int begin = 0;
@@ -67,27 +78,18 @@ array Attention::operator()(const array& x, const Step& step,
         {static_cast<Cache*>(&row.row->layer(layer_)), begin, row.count});
     begin += row.count;
   }
-  const array mixed = attend(qkv[0], qkv[1], qkv[2], rows, attend_, table);
-  return matmul(mixed, out_, step.precision, x);
+  AttendOptions options = attend_;
+  auto parts = attend_rows(rows, options);
+  LayerResult result = decoder_layer(x, weights_, step.precision,
+                                     std::move(parts), options, table);
+  appended(rows, std::move(result.planes), result.done);
+  return std::move(result.out);
 }
 
-std::unique_ptr<LayerState> Attention::make_state(qmm::Number number) const {
+std::unique_ptr<LayerState> DecoderLayer::make_state(qmm::Number number) const {
   const KvShape kv{number, shape_.kv_heads, shape_.head_dim};
   return std::make_unique<Cache>(
       kv, shape_.window > 0 ? Layout::ring(shape_.window) : Layout::append());
-}
-
-GatedMlp::GatedMlp(Weights& weights, const std::string& path, int hidden,
-                   int intermediate, Gate gate, const BlockNorms& norms)
-    : gate_up_(load(weights,
-                    {{path + ".gate_proj", intermediate, hidden},
-                     {path + ".up_proj", intermediate, hidden}},
-                    {.norm = norms.before, .gate = gate})),
-      down_(load(weights, {{path + ".down_proj", hidden, intermediate}},
-                 {.out_norm = norms.after})) {}
-
-array GatedMlp::operator()(const array& x, Precision precision) const {
-  return matmul(matmul(x, gate_up_, precision), down_, precision, x);
 }
 
 Vocabulary::Vocabulary(Weights& weights, int size, int hidden, bool tied,

@@ -9,8 +9,7 @@
 #include "kv/row.h"
 #include "nn/rope.h"
 #include "nn/weights.h"
-#include "ops/activation/gated.h"
-#include "ops/qmm/qmm.h"
+#include "ops/layer/layer.h"
 
 namespace quern {
 
@@ -42,13 +41,6 @@ struct Module {
 Projection load(Weights& weights, const std::vector<Module>& modules,
                 ProjectionOptions options = {});
 
-// The norms around an attention or a feed-forward block: y = after(block(
-// before(x))) + x, as most models have them without `after`.
-struct BlockNorms {
-  RmsNorm before;
-  std::optional<RmsNorm> after = {};
-};
-
 struct AttentionShape {
   int hidden, heads, kv_heads, head_dim;
   float scale;
@@ -60,12 +52,20 @@ struct AttentionShape {
   float eps = 1e-6f, norm_offset = 0;
 };
 
-// Grouped-query attention (Ainslie et al., 2023) of layer `layer`, whose state
-// in each row is a Cache.
-class Attention {
+// The norms of a layer; those `after` a block only where a model has them.
+struct LayerNorms {
+  RmsNorm attention, mlp;
+  std::optional<RmsNorm> after_attention = {}, after_mlp = {};
+};
+
+// Grouped-query attention (Ainslie et al., 2023) and a gated feed-forward
+// block: h = after(attention(norm(x))) + x, y = after(mlp(norm(h))) + h.
+// The state of layer `layer` in each row is a Cache.
+class DecoderLayer {
  public:
-  Attention(Weights& weights, const std::string& path,
-            const AttentionShape& shape, int layer, const BlockNorms& norms);
+  DecoderLayer(Weights& weights, const std::string& path,
+               const AttentionShape& shape, int intermediate, Gate gate,
+               const LayerNorms& norms, int layer);
 
   // x [T, hidden] -> [T, hidden]. `table` is the rope of the step's positions.
   mx::array operator()(const mx::array& x, const Step& step,
@@ -78,19 +78,8 @@ class Attention {
  private:
   AttentionShape shape_;
   int layer_;
-  Projection qkv_, out_;
+  LayerWeights weights_;
   AttendOptions attend_;
-};
-
-// down(act(gate(x)) * up(x)): x [T, hidden] -> [T, hidden].
-class GatedMlp {
- public:
-  GatedMlp(Weights& weights, const std::string& path, int hidden,
-           int intermediate, Gate gate, const BlockNorms& norms);
-  mx::array operator()(const mx::array& x, Precision precision) const;
-
- private:
-  Projection gate_up_, down_;
 };
 
 // Token embedding and the head that turns hidden states into logits: one

@@ -4,192 +4,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 
 #include "ops/kernels.h"
+#include "ops/qmm/run.h"
 #include "ops/thread_pool.h"
 
 namespace quern {
 namespace {
 
 using mx::array;
-
-constexpr int kTilesAtLeast = 4;  // tiles worth a claim of a thread
-
-// Int8Rows over memory of the calling thread, kept for its next matmul.
-Int8Rows int8_scratch(int rows, int k) {
-  const size_t units = size_t(rows) * (k / 32);
-  thread_local std::vector<int8_t> q;
-  thread_local std::vector<float> scale, sum;
-  thread_local std::vector<int32_t> half_sums;
-  q.resize(size_t(rows) * k);
-  scale.resize(units);
-  sum.resize(units);
-  half_sums.resize(units * 2);
-  return {k, q.data(), scale.data(), sum.data(), half_sums.data()};
-}
-
-// x as the kernels of one call take it.
-struct Prepared {
-  const float* f32;
-  Int8Rows int8;
-};
-
-// One call: x [rows, k] through all weights of a projection.
-class Run {
- public:
-  Run(const Projection& projection, Precision precision, const float* x,
-      int rows, const float* residual)
-      : weights_(projection.weights()),
-        o_(projection.options()),
-        precision_(precision),
-        rows_(rows),
-        k_(projection.k()),
-        in_(prepare(x)),
-        residual_(residual) {}
-
-  void operator()(std::span<array> out) const {
-    if (o_.gate) {
-      parallel_for(tiles_of(0), kTilesAtLeast, [&](int begin, int end) {
-        gated_tiles(begin, end, out[0].data<float>());
-      });
-    } else {
-      int tiles = 0;
-      for (size_t i = 0; i < weights_.size(); i++) tiles += tiles_of(i);
-      parallel_for(tiles, kTilesAtLeast, [&](int begin, int end) {
-        for (size_t i = 0; i < weights_.size(); i++) {
-          const int from = std::max(begin, 0), to = std::min(end, tiles_of(i));
-          if (from < to) whole_tiles(i, from, to, out[i].data<float>());
-          begin -= tiles_of(i);
-          end -= tiles_of(i);
-        }
-      });
-    }
-    if (o_.out_norm) norm_result(out[0].data<float>());
-  }
-
- private:
-  static constexpr int kGateRows = 128;      // of x, at once
-  static constexpr int kGateNumbers = 4096;  // of gate and of up
-
-  int tiles_of(size_t weight) const {
-    return qmm::round_up(weights_[weight].n, qmm::kTileRows) / qmm::kTileRows;
-  }
-  bool in_int8(const Weight& w) const {
-    return precision_ == Precision::fast && !w.format.dense();
-  }
-
-  // Normalises x, and brings it into int8 where a weight's kernel wants that.
-  Prepared prepare(const float* x) const {
-    const bool int8 = std::ranges::any_of(
-        weights_, [&](const Weight& w) { return in_int8(w); });
-    const bool f32 = std::ranges::any_of(
-        weights_, [&](const Weight& w) { return !in_int8(w); });
-    if (!o_.norm && !int8) return {x, {}};
-    thread_local std::vector<float> memory;
-    float* normed = nullptr;
-    if (o_.norm && f32) {
-      memory.resize(size_t(rows_) * k_);
-      normed = memory.data();
-    }
-    const Prepared to{normed ? normed : x,
-                      int8 ? int8_scratch(rows_, k_) : Int8Rows{}};
-    parallel_for(rows_, std::max(1, 32768 / k_), [&](int begin, int end) {
-      thread_local std::vector<float> row_memory;
-      if (o_.norm && !normed) row_memory.resize(k_);
-      for (int m = begin; m < end; m++) {
-        const float* row = x + int64_t(m) * k_;
-        if (o_.norm) {
-          float* y = normed ? normed + int64_t(m) * k_ : row_memory.data();
-          apply(*o_.norm, row, k_, y);
-          row = y;
-        }
-        if (int8) kernels().quantize_rows(row, 0, m, m + 1, to.int8);
-      }
-    });
-    return to;
-  }
-
-  static void apply(const RmsNorm& norm, const float* x, int size, float* y) {
-    kernels().rms_norm(x, norm.weight.data<float>(), norm.offset, norm.eps,
-                       size, y);
-  }
-
-  // Tiles [from, to) of a weight for rows [m_begin, m_end).
-  void multiply(size_t weight, int from, int to, int m_begin, int m_end,
-                MatmulOut out) const {
-    const Weight& w = weights_[weight];
-    const Tiles tiles{w.format, w.tiles.data<uint8_t>(), w.n, w.k};
-    if (!o_.biases.empty() && o_.biases[weight]) {
-      out.bias = o_.biases[weight]->data<float>();
-    }
-    if (in_int8(w)) {
-      kernels().matmul_int8(tiles, from, to, in_.int8, m_begin, m_end, out);
-    } else {
-      kernels().matmul_f32(tiles, from, to, in_.f32, k_, m_begin, m_end, out);
-    }
-  }
-
-  void whole_tiles(size_t weight, int from, int to, float* y) const {
-    const int n = weights_[weight].n;
-    multiply(weight, from, to, 0, rows_,
-             {.y = y,
-              .stride = n,
-              .bias = nullptr,
-              .residual = o_.out_norm ? nullptr : residual_,
-              .residual_stride = n});
-  }
-
-  // A few columns of a few rows at a time, while they are in the cache.
-  void gated_tiles(int begin, int end, float* y) const {
-    thread_local std::vector<float> memory(2 * kGateNumbers);
-    const auto act = *o_.gate == Gate::silu ? kernels().silu_mul
-                                            : kernels().gelu_tanh_mul;
-    const int n = weights_[0].n, most = std::min(rows_, kGateRows);
-    if (most == 0) return;
-    const int step = std::max(1, kGateNumbers / (most * qmm::kTileRows));
-    for (int from = begin; from < end; from += step) {
-      const int to = std::min(from + step, end);
-      const int column = from * qmm::kTileRows;
-      const int width = std::min(to * qmm::kTileRows, n) - column;
-      for (int m = 0; m < rows_; m += most) {
-        const int m_end = std::min(m + most, rows_);
-        float* parts[2] = {memory.data(), memory.data() + kGateNumbers};
-        for (size_t i = 0; i < 2; i++) {
-          multiply(i, from, to, m, m_end,
-                   {.y = parts[i] - (int64_t(m) * width + column),
-                    .stride = width,
-                    .bias = nullptr,
-                    .residual = nullptr,
-                    .residual_stride = 0});
-        }
-        for (int row = m; row < m_end; row++) {
-          const int64_t at = int64_t(row - m) * width;
-          act(parts[0] + at, parts[1] + at, width,
-              y + int64_t(row) * n + column);
-        }
-      }
-    }
-  }
-
-  void norm_result(float* y) const {
-    const int n = weights_[0].n;
-    parallel_for(rows_, std::max(1, 16384 / n), [&](int begin, int end) {
-      for (int64_t at = int64_t(begin) * n; at < int64_t(end) * n; at += n) {
-        apply(*o_.out_norm, y + at, n, y + at);
-        if (!residual_) continue;
-        for (int i = 0; i < n; i++) y[at + i] += residual_[at + i];
-      }
-    });
-  }
-
-  std::span<const Weight> weights_;
-  const ProjectionOptions& o_;
-  Precision precision_;
-  int rows_, k_;
-  Prepared in_;
-  const float* residual_;
-};
 
 void check(const std::vector<Weight>& weights, const ProjectionOptions& o) {
   if (weights.empty()) fail("[matmul] needs a weight");
@@ -305,9 +128,11 @@ std::vector<array> matmul_each(const array& x_any, const Projection& projection,
   const size_t results = shapes.size();
   auto run = [projection, precision](std::vector<array>& in,
                                      std::vector<array>& out) {
-    Run(projection, precision, in[0].data<float>(),
-        int(in[0].size() / projection.k()),
-        in.size() > 1 ? in[1].data<float>() : nullptr)(out);
+    std::vector<float*> results;
+    for (array& a : out) results.push_back(a.data<float>());
+    run_projection(projection, precision, in[0].data<float>(),
+                   int(in[0].size() / projection.k()),
+                   in.size() > 1 ? in[1].data<float>() : nullptr, results);
   };
   return cpu_ops("quern.matmul", s, std::move(shapes),
                  std::vector<mx::Dtype>(results, mx::float32),
