@@ -2,6 +2,8 @@
 
 JOBS ?= $(shell nproc)
 MODEL ?=
+ROUNDS ?= 5
+THREADS ?= 2
 CLANG_FORMAT ?= clang-format-19
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -9,7 +11,8 @@ export ASAN_OPTIONS ?= detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/tools/tsan.supp
 
-.PHONY: help chat serve build test bench sanitize asan tsan fuzz format
+.PHONY: help chat serve build test bench bench-peers sanitize asan tsan fuzz \
+        format
 .NOTPARALLEL:
 
 help:
@@ -21,6 +24,8 @@ help:
 	@echo "make build     build build/release/quern"
 	@echo "make bench     measure the small models and the kernels, JSON files"
 	@echo "               under build/bench"
+	@echo "make bench-peers  quern beside llama.cpp and mlx-lm on the same files:"
+	@echo "               docs/benchmarks.md (ROUNDS=5, THREADS=2; a quiet machine)"
 	@echo "make sanitize  unit and scripted tests, address+undefined and thread"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (default 600)"
 	@echo "make format    clang-format over src, tests and bench"
@@ -54,6 +59,13 @@ bench: build
 	cmake --preset release -DQUERN_BENCH=ON
 	cmake --build build/release -j $(JOBS) --target bench/all
 	tools/bench.sh
+
+bench-peers: build
+	@tools/setup.sh peers
+	cmake --preset release -DQUERN_BENCH=ON
+	cmake --build build/release -j $(JOBS) --target quern ops_bench
+	tools/build_llama.sh
+	tools/bench_peers.py --rounds $(ROUNDS) --threads $(THREADS)
 
 sanitize: asan tsan
 

@@ -4,6 +4,7 @@
 # usage: tools/setup.sh [MODE]        MODE: build (default) or one of
 #   test      build + GoogleTest and the Python and Node of the tests
 #   bench     build + Google Benchmark
+#   peers     bench + the Python of the tests, which has mlx-lm
 #   sanitize  test (the compiler brings the sanitizers)
 #   fuzz      build + GoogleTest and clang with libFuzzer
 #   format    clang-format alone
@@ -207,6 +208,9 @@ trap 'if [ -n "$partial" ]; then rm -rf "$partial"; fi' EXIT
 case ${1:-build} in
   build) install_build;;
   bench) install_build "${bench_packages[@]}";;
+  peers)
+    install_build "${bench_packages[@]}" python3-venv
+    install_test_python;;
   test | sanitize)
     install_build "${test_packages[@]}"
     install_test_python
@@ -217,5 +221,5 @@ case ${1:-build} in
   format)
     install_packages "${format_packages[@]}"
     need_tools clang-format-19;;
-  *) die "unknown mode $1: build, test, bench, sanitize, fuzz or format";;
+  *) die "unknown mode $1: build, test, bench, peers, sanitize, fuzz or format";;
 esac

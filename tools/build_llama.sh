@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Builds llama.cpp's tools for this very CPU, from the source that the
+# llama-cpp-python package carries: what `make bench-peers` compares with.
+# usage: tools/build_llama.sh        about 15 minutes on 2 cores, once a version
+# They come to QUERN_PEERS/llama/bin (default of QUERN_PEERS:
+# ~/.cache/quern-peers), their version to QUERN_PEERS/llama/version.
+set -euo pipefail
+
+version=0.3.36
+sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
+targets=(llama-bench llama-batched-bench llama-server)
+dir=${QUERN_PEERS:-$HOME/.cache/quern-peers}/llama
+python=python3
+[ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
+
+die() { echo "build_llama: $*" >&2; exit 1; }
+
+is_built() {
+  local target
+  [ "$(cat "$dir/version" 2>/dev/null)" = "$version" ] || return
+  for target in "${targets[@]}"; do
+    [ -x "$dir/bin/$target" ] || return
+  done
+}
+
+fetch_source() { # under $partial
+  echo "llama-cpp-python==$version --hash=sha256:$sha256" \
+    >"$partial/requirements.txt"
+  "$python" -m pip download -q --no-deps --no-binary llama-cpp-python \
+    --require-hashes --no-cache-dir -d "$partial" \
+    -r "$partial/requirements.txt" ||
+    die "could not download llama-cpp-python $version with its sha256"
+  tar xzf "$partial"/*.tar.gz -C "$partial"
+}
+
+build() {
+  cmake -G Ninja -S "$partial"/*/vendor/llama.cpp -B "$partial/build" \
+    -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF \
+    -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF \
+    -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >"$partial/log" &&
+    cmake --build "$partial/build" -j "$(nproc)" --target "${targets[@]}" \
+      >>"$partial/log" ||
+    { tail -n 20 "$partial/log" >&2; die "llama.cpp did not build"; }
+}
+
+is_built && exit
+echo "build_llama: llama.cpp of llama-cpp-python $version, into $dir" >&2
+partial=$(mktemp -d)
+trap 'rm -rf "$partial"' EXIT
+fetch_source
+build
+rm -rf "$dir/bin" "$dir/version"
+mkdir -p "$dir/bin"
+for target in "${targets[@]}"; do
+  cp "$partial/build/bin/$target" "$dir/bin"
+done
+echo "$version" >"$dir/version"

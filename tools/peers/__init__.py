@@ -1,0 +1,1 @@
+"""What tools/bench_peers.py is made of."""
