@@ -96,7 +96,7 @@ Vocabulary::Vocabulary(Weights& weights, int size, int hidden, bool tied,
                        const RmsNorm& norm, float scale)
     : embedding_(weights.matrix("model.embed_tokens", size, hidden)),
       head_(tied ? embedding_ : weights.matrix("lm_head", size, hidden),
-            {.norm = norm}),
+            {.norm = norm, .fine = true}),  // its errors reach the logits
       scale_(scale) {}
 
 array Vocabulary::embed(const array& tokens) const {

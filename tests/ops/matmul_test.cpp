@@ -288,6 +288,46 @@ TEST(MatmulErrors, SayWhatWasExpected) {
             "[matmul] gives 2 results, expected one");
 }
 
+// Two terms of int8: the error is what the second leaves, half a step of it,
+// against the exact product; rows keep their bits in any company.
+TEST_P(Matmul, FineIsCloseToExact) {
+  for (const auto& format : test::main_formats()) {
+    if (format.dense()) continue;
+    const int k = test::sizes_of_k(format).back();
+    const Weight w = test::random_weight(format, kColumns, k, 3);
+    const auto bias = to_array(test::normal_floats(kColumns, 5), {kColumns});
+    const Projection fine{w, {.biases = {bias}, .fine = true}};
+    constexpr int kRows = 70;
+    const auto x = test::normal_floats(kRows * k, 4);
+    const auto residual = test::normal_floats(kRows * kColumns, 6);
+    const auto y = to_floats(matmul(to_array(x, {kRows, k}), fine,
+                                    Precision::fast,
+                                    to_array(residual, {kRows, kColumns})));
+    const auto values = to_floats(dequantize(w));
+    for (int m : {0, 1, 69}) {
+      SCOPED_TRACE(format.name() + ", row " + std::to_string(m));
+      const auto expected = test::product(&x[m * k], values, kColumns, k);
+      const auto magnitude =
+          test::magnitudes(&x[m * k], values, kColumns, k);
+      const auto added = to_floats(bias);
+      for (int i = 0; i < kColumns; i++) {
+        ASSERT_NEAR(y[m * kColumns + i],
+                    expected[i] + added[i] + residual[m * kColumns + i],
+                    3e-5 * magnitude[i] + 1e-6)
+            << i;
+      }
+      const std::vector<float> row(&x[m * k], &x[m * k] + k);
+      const std::vector<float> own(&residual[m * kColumns],
+                                   &residual[m * kColumns] + kColumns);
+      EXPECT_TRUE(test::same_bits(
+          to_floats(matmul(to_array(row, {1, k}), fine, Precision::fast,
+                           to_array(own, {1, kColumns})))
+              .data(),
+          &y[m * kColumns], kColumns));
+    }
+  }
+}
+
 // What a projection does on its way is what the ops of their own do, bit for
 // bit, for rows and columns of any number.
 TEST_P(Matmul, ProjectionsAreTheirParts) {

@@ -88,10 +88,10 @@ class Run {
       normed = memory.data();
     }
     const Prepared to{normed ? normed : x,
-                      int8 ? int8_scratch(rows_, k_) : Int8Rows{}};
+                      int8 ? int8_scratch(rows_ * terms(), k_) : Int8Rows{}};
     parallel_for(rows_, std::max(1, 32768 / k_), [&](int begin, int end) {
       thread_local std::vector<float> row_memory;
-      if (o_.norm && !normed) row_memory.resize(k_);
+      if ((o_.norm && !normed) || o_.fine) row_memory.resize(k_);
       for (int m = begin; m < end; m++) {
         const float* row = x + int64_t(m) * k_;
         if (o_.norm) {
@@ -99,15 +99,68 @@ class Run {
           apply(*o_.norm, row, k_, y);
           row = y;
         }
-        if (int8) kernels().quantize_rows(row, 0, m, m + 1, to.int8);
+        if (int8) quantize(row, m, to.int8, row_memory.data());
       }
     });
     return to;
   }
 
+  // Rows of int8 that row m of x becomes: [m * terms(), (m + 1) * terms()).
+  int terms() const { return o_.fine ? 2 : 1; }
+
+  // `rest` [K] is memory, which may be the row's own.
+  void quantize(const float* row, int m, const Int8Rows& to,
+                float* rest) const {
+    const int at = m * terms();
+    kernels().quantize_rows(row, 0, at, at + 1, to);
+    if (!o_.fine) return;
+    const int8_t* q = to.q + int64_t(at) * k_;
+    const float* scale = to.scale + int64_t(at) * (k_ / 32);
+    for (int i = 0; i < k_; i++) rest[i] = row[i] - scale[i / 32] * q[i];
+    kernels().quantize_rows(rest, 0, at + 1, at + 2, to);
+  }
+
   static void apply(const RmsNorm& norm, const float* x, int size, float* y) {
     kernels().rms_norm(x, norm.weight.data<float>(), norm.offset, norm.eps,
                        size, y);
+  }
+
+  // Tiles [from, to) of a weight for rows [m_begin, m_end), each in its terms.
+  void fine_tiles(size_t weight, int from, int to, int m_begin, int m_end,
+                  const MatmulOut& out) const {
+    constexpr int kNumbers = 4096;  // of both terms, while they are in the cache
+    thread_local std::vector<float> memory(kNumbers);
+    const Weight& w = weights_[weight];
+    const Tiles tiles{w.format, w.tiles.data<uint8_t>(), w.n, w.k};
+    const int most = std::min(m_end - m_begin, 64);
+    if (most == 0) return;
+    const int step = std::max(1, kNumbers / (2 * most * qmm::kTileRows));
+    for (int t = from; t < to; t += step) {
+      const int t_end = std::min(t + step, to);
+      const int column = t * qmm::kTileRows;
+      const int width = std::min(t_end * qmm::kTileRows, w.n) - column;
+      for (int m = m_begin; m < m_end; m += most) {
+        const int end = std::min(m + most, m_end);
+        kernels().matmul_int8(
+            tiles, t, t_end, in_.int8, 2 * m, 2 * end,
+            {.y = memory.data() - (int64_t(2 * m) * width + column),
+             .stride = width,
+             .bias = nullptr,
+             .residual = nullptr,
+             .residual_stride = 0});
+        for (int row = m; row < end; row++) {
+          const float* terms = memory.data() + int64_t(2 * (row - m)) * width;
+          float* y = out.y + row * out.stride + column;
+          for (int i = 0; i < width; i++) {
+            y[i] = terms[i] + terms[width + i];
+            if (out.bias) y[i] += out.bias[column + i];
+            if (out.residual) {
+              y[i] += out.residual[row * out.residual_stride + column + i];
+            }
+          }
+        }
+      }
+    }
   }
 
   // Tiles [from, to) of a weight for rows [m_begin, m_end).
@@ -118,7 +171,9 @@ class Run {
     if (!o_.biases.empty() && o_.biases[weight]) {
       out.bias = o_.biases[weight]->data<float>();
     }
-    if (in_int8(w)) {
+    if (in_int8(w) && o_.fine) {
+      fine_tiles(weight, from, to, m_begin, m_end, out);
+    } else if (in_int8(w)) {
       kernels().matmul_int8(tiles, from, to, in_.int8, m_begin, m_end, out);
     } else {
       kernels().matmul_f32(tiles, from, to, in_.f32, k_, m_begin, m_end, out);
