@@ -19,17 +19,39 @@ using qmm::Scales;
 //   Q4_K  d dmin scales[12] qs[128]     Q5_K  d dmin scales[12] qh[32] qs[128]
 //   Q6_K  ql[128] qh[64] scales[16] d
 
+// Words of eight bytes: the parts of a large file are cut up at its loading.
+constexpr uint64_t kEach = 0x0101010101010101u;
+
+uint64_t load_word(const uint8_t* p) {
+  uint64_t word;
+  std::memcpy(&word, p, 8);
+  return word;
+}
+
+// The nibbles of `count` bytes, a multiple of 8.
+void nibbles(const uint8_t* from, int count, uint8_t* low, uint8_t* high) {
+  for (int i = 0; i < count; i += 8) {
+    const uint64_t word = load_word(from + i);
+    const uint64_t l = word & (15 * kEach), h = (word >> 4) & (15 * kEach);
+    std::memcpy(low + i, &l, 8);
+    std::memcpy(high + i, &h, 8);
+  }
+}
+
 // 16 bytes hold 32 codes of 4 bits: the low nibbles, then the high ones.
 void nibbles_of_32(const uint8_t* qs, uint8_t* q) {
-  for (int i = 0; i < 16; i++) {
-    q[i] = qs[i] & 15;
-    q[i + 16] = qs[i] >> 4;
-  }
+  nibbles(qs, 16, q, q + 16);
 }
 
 // Bit i of a 32-bit word is bit 4 of code i.
 void fifth_bits(const uint8_t* qh, uint8_t* q) {
-  for (int i = 0; i < 32; i++) q[i] |= uint8_t((qh[i / 8] >> (i % 8) & 1) << 4);
+  for (int i = 0; i < 4; i++, q += 8) {
+    // Byte j keeps bit j, which then moves to bit 7 by a carry, and to bit 4.
+    const uint64_t bits = (qh[i] * kEach) & 0x8040201008040201u;
+    const uint64_t set = ((bits + 0x7f * kEach) & (0x80 * kEach)) >> 3;
+    const uint64_t codes = load_word(q) | set;
+    std::memcpy(q, &codes, 8);
+  }
 }
 
 void codes_q8_0(const uint8_t* qs, uint8_t* q) {
@@ -54,10 +76,7 @@ void codes_q3_k(const uint8_t* b, uint8_t* q) {
 
 void codes_q4_k(const uint8_t* qs, uint8_t* q) {
   for (int j = 0; j < 4; j++, qs += 32, q += 64) {
-    for (int i = 0; i < 32; i++) {
-      q[i] = qs[i] & 15;
-      q[i + 32] = qs[i] >> 4;
-    }
+    nibbles(qs, 32, q, q + 32);
   }
 }
 
