@@ -123,10 +123,10 @@ Decoder::Decoder(const Config& config, const DecoderConfig& c, Weights& weights,
     auto norm = [&](const char* name) {
       return load_norm(weights, path + name, c.hidden, c.eps);
     };
-    layers_.emplace_back(weights, path, shape, c.intermediate, Gate::silu,
-                         LayerNorms{norm(".input_layernorm"),
-                                    norm(".post_attention_layernorm")},
-                         i);
+    layers_.emplace_back(
+        weights, path, shape, c.intermediate, Gate::silu,
+        LayerNorms{norm(".input_layernorm"), norm(".post_attention_layernorm")},
+        i);
   }
   facts_ = facts_of(config, c, weights, vocabulary_);
 }

@@ -117,13 +117,13 @@ class Gemma3 final : public TextModel {
                                  .head_norms = true,
                                  .eps = c.eps,
                                  .norm_offset = g.norm_offset};
-      layers_.emplace_back(
-          weights, path, shape, c.intermediate, Gate::gelu_tanh,
-          LayerNorms{norm(".input_layernorm"),
-                     norm(".pre_feedforward_layernorm"),
-                     norm(".post_attention_layernorm"),
-                     norm(".post_feedforward_layernorm")},
-          i);
+      layers_.emplace_back(weights, path, shape, c.intermediate,
+                           Gate::gelu_tanh,
+                           LayerNorms{norm(".input_layernorm"),
+                                      norm(".pre_feedforward_layernorm"),
+                                      norm(".post_attention_layernorm"),
+                                      norm(".post_feedforward_layernorm")},
+                           i);
     }
     facts_ = facts_of(config, c, weights, vocabulary_);
   }

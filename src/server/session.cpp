@@ -45,7 +45,8 @@ std::string_view view(boost::beast::string_view text) {
 // ended.
 std::optional<ApiReply> refusal(error_code error, const ServerOptions& o) {
   const error_code fault = http::error::bad_method;
-  if (error.category() != fault.category() || error == http::error::end_of_stream ||
+  if (error.category() != fault.category() ||
+      error == http::error::end_of_stream ||
       error == http::error::partial_message) {
     return {};
   }

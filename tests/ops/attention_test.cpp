@@ -429,8 +429,9 @@ TEST_P(Attend, TurnsHeadsAsRopeDoes) {
                                {head_dim / 2 - 2});  // the last four stay
     for (bool norms : {false, true}) {
       for (bool interleaved : {false, true}) {
-        SCOPED_TRACE(testing::Message() << "D " << head_dim << " norms " << norms
-                                        << " interleaved " << interleaved);
+        SCOPED_TRACE(testing::Message()
+                     << "D " << head_dim << " norms " << norms
+                     << " interleaved " << interleaved);
         const AttendOptions plain = options_of(kv);
         AttendOptions o = plain;
         o.interleaved_rope = interleaved;
@@ -487,10 +488,10 @@ TEST_P(Attend, StepsUnderWay) {
   std::vector<mx::array> outs;
   for (int begin = 0; begin < 40; begin += 8) {
     row.start = begin;
-    const Attended a = attend(part(t.q, t.q_width(), begin, begin + 8),
-                              part(t.k, t.kv_width(), begin, begin + 8),
-                              part(t.v, t.kv_width(), begin, begin + 8), {row},
-                              o);
+    const Attended a =
+        attend(part(t.q, t.q_width(), begin, begin + 8),
+               part(t.k, t.kv_width(), begin, begin + 8),
+               part(t.v, t.kv_width(), begin, begin + 8), {row}, o);
     row.planes = a.planes[0];
     row.after = a.done;
     outs.push_back(a.out);
@@ -510,8 +511,7 @@ TEST_P(Attend, StridedInputs) {
     return mx::transpose(mx::contiguous(mx::transpose(a)));
   };
   const auto y = to_floats(
-      attend(turned(t.q, 64), turned(t.k, 32), turned(t.v, 32), {call}, o)
-          .out);
+      attend(turned(t.q, 64), turned(t.k, 32), turned(t.v, 32), {call}, o).out);
   EXPECT_TRUE(test::same_bits(y, Row(t, o).feed(30)));
 }
 
@@ -520,9 +520,8 @@ TEST(AttendErrors, SayWhatWasExpected) {
   const AttendOptions ring = options_of({Number::f32, 2, 16}, 64, true);
   auto error = [](mx::Shape q, mx::Shape kv, const AttendRow& row,
                   const AttendOptions& o) {
-    return test::error_of([&] {
-      attend(mx::zeros(q), mx::zeros(kv), mx::zeros(kv), {row}, o);
-    });
+    return test::error_of(
+        [&] { attend(mx::zeros(q), mx::zeros(kv), mx::zeros(kv), {row}, o); });
   };
   const mx::array none = mx::zeros({0});
   const std::string shapes = "[attend] expected q [T, n * 32], k and v [T, 32]";

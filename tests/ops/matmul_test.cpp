@@ -131,10 +131,9 @@ TEST_P(Matmul, WeightsThatShareX) {
   for (int threads : {1, 3}) {
     set_threads(threads);
     for (Precision precision : {Precision::fast, Precision::exact}) {
-      const auto together =
-          matmul_each(x,
-                      {weights, {.biases = {std::nullopt, bias, std::nullopt}}},
-                      precision);
+      const auto together = matmul_each(
+          x, {weights, {.biases = {std::nullopt, bias, std::nullopt}}},
+          precision);
       ASSERT_EQ(together.size(), 3u);
       for (int i = 0; i < 3; i++) {
         EXPECT_EQ(together[i].shape(), (mx::Shape{2, 3, weights[i].n}));
@@ -282,10 +281,9 @@ TEST(MatmulErrors, SayWhatWasExpected) {
     EXPECT_EQ(error(x, {w}, {}, mx::zeros(shape)), residual);
   }
   EXPECT_EQ(error(x, {w, w}, {}, mx::zeros({2, kColumns})), residual);
-  EXPECT_EQ(test::error_of([&] {
-              matmul(x, {std::vector{w, w}}, Precision::fast);
-            }),
-            "[matmul] gives 2 results, expected one");
+  EXPECT_EQ(
+      test::error_of([&] { matmul(x, {std::vector{w, w}}, Precision::fast); }),
+      "[matmul] gives 2 results, expected one");
 }
 
 // Two terms of int8: the error is what the second leaves, half a step of it,
@@ -300,15 +298,14 @@ TEST_P(Matmul, FineIsCloseToExact) {
     constexpr int kRows = 70;
     const auto x = test::normal_floats(kRows * k, 4);
     const auto residual = test::normal_floats(kRows * kColumns, 6);
-    const auto y = to_floats(matmul(to_array(x, {kRows, k}), fine,
-                                    Precision::fast,
-                                    to_array(residual, {kRows, kColumns})));
+    const auto y =
+        to_floats(matmul(to_array(x, {kRows, k}), fine, Precision::fast,
+                         to_array(residual, {kRows, kColumns})));
     const auto values = to_floats(dequantize(w));
     for (int m : {0, 1, 69}) {
       SCOPED_TRACE(format.name() + ", row " + std::to_string(m));
       const auto expected = test::product(&x[m * k], values, kColumns, k);
-      const auto magnitude =
-          test::magnitudes(&x[m * k], values, kColumns, k);
+      const auto magnitude = test::magnitudes(&x[m * k], values, kColumns, k);
       const auto added = to_floats(bias);
       for (int i = 0; i < kColumns; i++) {
         ASSERT_NEAR(y[m * kColumns + i],
@@ -342,8 +339,8 @@ TEST_P(Matmul, ProjectionsAreTheirParts) {
         to_array(test::normal_floats(kColumns, 5), {kColumns}), 1e-6f, 0};
     for (int rows : {1, 5, 300}) {
       const auto x = to_array(test::normal_floats(rows * k, 6), {rows, k});
-      const auto residual = to_array(test::normal_floats(rows * kColumns, 7),
-                                     {rows, kColumns});
+      const auto residual =
+          to_array(test::normal_floats(rows * kColumns, 7), {rows, kColumns});
       for (int threads : {1, 3}) {
         set_threads(threads);
         for (Precision p : {Precision::fast, Precision::exact}) {
@@ -351,14 +348,13 @@ TEST_P(Matmul, ProjectionsAreTheirParts) {
                        << formats[format].name() << ' ' << rows << " rows, "
                        << threads << " threads, exact " << int(p));
           const mx::array normed = rms_norm(x, norm);
-          EXPECT_TRUE(test::same_bits(
-              to_floats(matmul(x, {up, {.norm = norm}}, p)),
-              to_floats(matmul(normed, up, p))));
+          EXPECT_TRUE(
+              test::same_bits(to_floats(matmul(x, {up, {.norm = norm}}, p)),
+                              to_floats(matmul(normed, up, p))));
           for (Gate kind : {Gate::silu, Gate::gelu_tanh}) {
-            const Projection both{{gate, up},
-                                  {.norm = norm,
-                                   .biases = {std::nullopt, bias},
-                                   .gate = kind}};
+            const Projection both{
+                {gate, up},
+                {.norm = norm, .biases = {std::nullopt, bias}, .gate = kind}};
             EXPECT_TRUE(test::same_bits(
                 to_floats(matmul(x, both, p)),
                 to_floats(gated(kind, matmul(normed, gate, p),

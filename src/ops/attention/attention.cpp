@@ -33,8 +33,7 @@ class AttendPrimitive final : public CpuPrimitive {
          out = array::unsafe_weak_copy(outputs[0])]() mutable {
           run_attend(*plan, in[0].shape(1) / plan->options.kv.head_dim,
                      in[0].data<float>(), in[1].data<float>(),
-                     in[2].data<float>(),
-                     rope ? in[3].data<float>() : nullptr,
+                     in[2].data<float>(), rope ? in[3].data<float>() : nullptr,
                      rope ? 2 * in[3].shape(2) : 0, out.data<float>());
         });
   }
@@ -148,11 +147,10 @@ Attended attend(const array& q_any, const array& k_any, const array& v_any,
   plan.move_after(inputs);
   const mx::Shape shape = inputs[0].shape();
   std::vector<array> planes = plan.planes();
-  auto out = array::make_arrays(
-      {shape, {1}}, {mx::float32, mx::bool_},
-      std::make_shared<AttendPrimitive>(s, std::move(plan),
-                                        rope_table.has_value()),
-      inputs);
+  auto out = array::make_arrays({shape, {1}}, {mx::float32, mx::bool_},
+                                std::make_shared<AttendPrimitive>(
+                                    s, std::move(plan), rope_table.has_value()),
+                                inputs);
   return {std::move(out[0]), std::move(out[1]), std::move(planes)};
 }
 

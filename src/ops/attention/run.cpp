@@ -15,8 +15,8 @@ namespace {
 
 using mx::array;
 
-constexpr int kSplit = 512;        // keys of one running softmax
-constexpr int kTokensAtOnce = 16;  // of a prefill, in one task
+constexpr int kSplit = 512;               // keys of one running softmax
+constexpr int kTokensAtOnce = 16;         // of a prefill, in one task
 constexpr int kNumbersToShare = 1 << 16;  // that a second thread helps with
 
 // One row of the call, as the kernels see it.
@@ -83,8 +83,8 @@ class Attention {
             int heads, float* y) const {
     if (norm) {
       for (int h = 0; h < heads; h++) {
-        kernels().rms_norm(x + h * D_, norm->weight.data<float>(),
-                           norm->offset, norm->eps, D_, y + h * D_);
+        kernels().rms_norm(x + h * D_, norm->weight.data<float>(), norm->offset,
+                           norm->eps, D_, y + h * D_);
       }
     } else {
       std::copy_n(x, heads * D_, y);
@@ -133,9 +133,10 @@ class Attention {
     int slots = 0;
     int64_t numbers = 0;  // of keys, as often as a query meets them
     for (const Row& row : rows) {
-      const int keys = std::min(row.start + row.count,
-                                o_.window > 0 ? o_.window + row.count
-                                              : std::numeric_limits<int>::max());
+      const int keys =
+          std::min(row.start + row.count,
+                   o_.window > 0 ? o_.window + row.count
+                                 : std::numeric_limits<int>::max());
       numbers += int64_t(keys) * row.count * heads_ * D_;
       for (int h = 0; h < o_.kv.kv_heads; h++) {
         for (int t = 0; t < row.count; t += kTokensAtOnce) {

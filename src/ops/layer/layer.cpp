@@ -36,8 +36,8 @@ class Scratch {
  public:
   Scratch(const LayerWeights& w, int tokens) {
     const auto qkv = w.qkv.widths();
-    const int hidden = w.qkv.k(), widths[] = {qkv[0], qkv[1], qkv[2],
-                                              qkv[0], hidden, w.down.k()};
+    const int hidden = w.qkv.k(),
+              widths[] = {qkv[0], qkv[1], qkv[2], qkv[0], hidden, w.down.k()};
     size_t all = 0;
     for (int width : widths) all += size_t(width) * tokens;
     thread_local std::vector<float> memory;
@@ -148,8 +148,8 @@ LayerResult decoder_layer_parts(const array& x, const LayerWeights& weights,
                                 const std::optional<array>& rope_table,
                                 mx::StreamOrDevice s) {
   const auto qkv = matmul_each(x, weights.qkv, precision, {}, s);
-  Attended a = attend(qkv[0], qkv[1], qkv[2], std::move(rows), options,
-                      rope_table, s);
+  Attended a =
+      attend(qkv[0], qkv[1], qkv[2], std::move(rows), options, rope_table, s);
   const array h = matmul(a.out, weights.out, precision, x, s);
   const array g = matmul(h, weights.gate_up, precision, {}, s);
   return {matmul(g, weights.down, precision, h, s), std::move(a.done),

@@ -38,10 +38,11 @@ void check(const std::vector<Weight>& weights, const ProjectionOptions& o) {
     fail("[matmul] the norm of x must have {} numbers, got {}", weights[0].k,
          o.norm->weight.size());
   }
-  if (o.out_norm && (weights.size() != 1 ||
-                     int(o.out_norm->weight.size()) != weights[0].n)) {
-    fail("[matmul] the result's norm must have as many numbers as the one "
-         "result");
+  if (o.out_norm &&
+      (weights.size() != 1 || int(o.out_norm->weight.size()) != weights[0].n)) {
+    fail(
+        "[matmul] the result's norm must have as many numbers as the one "
+        "result");
   }
 }
 

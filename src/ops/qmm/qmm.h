@@ -31,8 +31,8 @@ enum class Precision { fast, exact };
 struct ProjectionOptions {
   std::optional<RmsNorm> norm;  // of x
   std::vector<std::optional<mx::array>>
-      biases;                 // [N], one for each weight, or empty
-  std::optional<Gate> gate;   // of two weights of one shape: gate(y_0) * y_1
+      biases;                // [N], one for each weight, or empty
+  std::optional<Gate> gate;  // of two weights of one shape: gate(y_0) * y_1
   std::optional<RmsNorm> out_norm;  // of the one result
   // Fast mode takes x in two int8 terms, the second of what the first leaves:
   // as good as 15 bits, for little where the weight's bytes set the time.

@@ -128,7 +128,8 @@ class Run {
   // Tiles [from, to) of a weight for rows [m_begin, m_end), each in its terms.
   void fine_tiles(size_t weight, int from, int to, int m_begin, int m_end,
                   const MatmulOut& out) const {
-    constexpr int kNumbers = 4096;  // of both terms, while they are in the cache
+    constexpr int kNumbers =
+        4096;  // of both terms, while they are in the cache
     thread_local std::vector<float> memory(kNumbers);
     const Weight& w = weights_[weight];
     const Tiles tiles{w.format, w.tiles.data<uint8_t>(), w.n, w.k};
@@ -193,8 +194,8 @@ class Run {
   // A few columns of a few rows at a time, while they are in the cache.
   void gated_tiles(int begin, int end, float* y) const {
     thread_local std::vector<float> memory(2 * kGateNumbers);
-    const auto act = *o_.gate == Gate::silu ? kernels().silu_mul
-                                            : kernels().gelu_tanh_mul;
+    const auto act =
+        *o_.gate == Gate::silu ? kernels().silu_mul : kernels().gelu_tanh_mul;
     const int n = weights_[0].n, most = std::min(rows_, kGateRows);
     if (most == 0) return;
     const int step = std::max(1, kGateNumbers / (most * qmm::kTileRows));
