@@ -109,7 +109,7 @@ int ThreadPool::claim_tasks() {
   return done;
 }
 
-void ThreadPool::run_job(int count, TaskFn fn, const void* task) {
+void ThreadPool::run_job(int count, TaskFn fn, const void* task, bool even) {
   if (count <= 0) return;
   if (workers_.empty() || count == 1) {
     for (int i = 0; i < count; i++) fn(task, i);
@@ -127,9 +127,10 @@ void ThreadPool::run_job(int count, TaskFn fn, const void* task) {
   const int done = claim_tasks();
   gate_.fetch_and(~kOpen);
   if (gate_.load() == 0) return;
-  // A worker at its last task may take as long as tasks take here.
-  wait_for_workers(kPatience +
-                   2 * (Rest::Clock::now() - start) / std::max(done, 1));
+  // A worker at its last task may take some times as long as tasks take here.
+  wait_for_workers(even ? kPatience + 4 * (Rest::Clock::now() - start) /
+                                          std::max(done, 1)
+                        : Rest::Clock::duration::max());
 }
 
 void ThreadPool::wait_for_workers(Rest::Clock::duration patience) {

@@ -31,8 +31,8 @@ class Rest {
 
 // Runs a job's tasks on the caller and its workers. Tasks are claimed one by
 // one, so a worker that lost its core delays the job by one task at most, and
-// a worker that never woke up delays it not at all; one that is late rests for
-// a while. Workers spin for a short while between jobs (a decode step is
+// a worker that never woke up delays it not at all; one that is late with a
+// task of the same length as others rests for a while. Workers spin for a short while between jobs (a decode step is
 // hundreds of jobs), then sleep.
 class ThreadPool {
  public:
@@ -48,13 +48,21 @@ class ThreadPool {
   // must not throw, nor call this.
   template <class Task>
   void run(int count, const Task& task) {
-    run_job(
-        count, [](const void* t, int i) { (*static_cast<const Task*>(t))(i); },
-        &task);
+    run_job(count, call<Task>, &task, false);
+  }
+  // The same for tasks of like length: a worker that is late with its last one
+  // has lost its core, and rests.
+  template <class Task>
+  void run_even(int count, const Task& task) {
+    run_job(count, call<Task>, &task, true);
   }
 
  private:
   using TaskFn = void (*)(const void*, int);
+  template <class Task>
+  static void call(const void* task, int i) {
+    (*static_cast<const Task*>(task))(i);
+  }
 
   // What the caller knows of a worker.
   struct alignas(64) Worker {
@@ -63,7 +71,7 @@ class ThreadPool {
     std::atomic<bool> late{false};
   };
 
-  void run_job(int count, TaskFn fn, const void* task);
+  void run_job(int count, TaskFn fn, const void* task, bool even);
   void work(Worker& self);
   void take_part(Worker& self);
   void rest(Rest::Clock::duration time);
@@ -104,7 +112,7 @@ void parallel_for(int count, int grain, const Task& task) {
     if (count > 0) task(0, count);
     return;
   }
-  pool.run(parts, [&](int i) {
+  pool.run_even(parts, [&](int i) {
     const int begin = int(int64_t(count) * i / parts);
     const int end = int(int64_t(count) * (i + 1) / parts);
     if (begin < end) task(begin, end);

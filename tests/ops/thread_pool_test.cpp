@@ -85,7 +85,7 @@ TEST(ThreadPool, LateWorkersRest) {
   const auto caller = std::this_thread::get_id();
   for (int job = 0; job < 30; job++) {
     std::atomic<int> ran{0};
-    pool.run(50, [&](int) {
+    pool.run_even(50, [&](int) {
       ran++;
       if (std::this_thread::get_id() != caller) {
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -93,6 +93,29 @@ TEST(ThreadPool, LateWorkersRest) {
     });
     EXPECT_EQ(ran, 50);
   }
+}
+
+// Where tasks differ a worker that has a long one is not late: it is there for
+// the next job.
+TEST(ThreadPool, UnevenTasksCauseNoRest) {
+  ThreadPool pool(2);
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> helped{0};
+  for (int job = 0; job < 40; job++) {
+    std::atomic<bool> taken{false};
+    pool.run(2, [&](int) {
+      if (std::this_thread::get_id() != caller) {
+        helped++;
+        taken = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      } else {  // the other task is the worker's, if it comes
+        for (int i = 0; i < 200 && !taken; i++) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      }
+    });
+  }
+  EXPECT_EQ(helped, 40);
 }
 
 TEST(SharedPool, SetThreads) {
