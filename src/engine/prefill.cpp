@@ -28,6 +28,8 @@ Prefill::Prefill(const TextModel& model, Row& row, std::vector<int32_t> tokens,
 mx::array Prefill::step() {
   const int count = std::min(chunk_, total() - fed_);
   if (count < 1) fail("[prefill] there is nothing left to feed");
+  // Layer by layer: a step that grows them holds all of them twice.
+  row_.make_room(count, row_.length() + total() - fed_);
   mx::array hidden = forward(
       model_, row_, std::span(tokens_).subspan(fed_, count), precision_);
   fed_ += count;
