@@ -281,6 +281,8 @@ TEST(MatmulErrors, SayWhatWasExpected) {
     EXPECT_EQ(error(x, {w}, {}, mx::zeros(shape)), residual);
   }
   EXPECT_EQ(error(x, {w, w}, {}, mx::zeros({2, kColumns})), residual);
+  EXPECT_EQ(error(x, {w, w}, {.gate = Gate::silu}, mx::zeros({2, kColumns})),
+            "[matmul] a gated result takes no residual");
   EXPECT_EQ(
       test::error_of([&] { matmul(x, {std::vector{w, w}}, Precision::fast); }),
       "[matmul] gives 2 results, expected one");

@@ -54,6 +54,9 @@ void check(const array& x, const Projection& projection,
          x.ndim() ? x.shape(-1) : 0);
   }
   if (!residual) return;
+  if (projection.options().gate) {
+    fail("[matmul] a gated result takes no residual");
+  }
   const std::vector<int> widths = projection.widths();
   if (widths.size() != 1 || residual->ndim() == 0 ||
       residual->shape(-1) != widths[0] ||
