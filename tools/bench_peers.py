@@ -67,9 +67,12 @@ def mlx_directory(gguf, python):
 
 def facts(version):
     """What the page says of the machine and of the programs."""
-    commit = output_of("git", "describe", "--always", "--dirty").strip()
+    try:
+        commit = output_of("git", "describe", "--always", "--dirty").strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "unknown"  # not a checkout
     mlx_lm = re.search(r"^mlx-lm==(.*)$", PINS.read_text(), re.MULTILINE)[1]
-    llama = (PEERS / "llama/version").read_text().strip()
+    llama = (PEERS / "llama/version").read_text().split()[0]
     return {
         "date": date.today().isoformat(), "cpu": machine.cpu_model(),
         "vector extensions": machine.vector_extensions(),
@@ -147,6 +150,8 @@ def measure(options):
         known["lengths"] = "cut short to try the tool: no figure counts"
     paths = model_paths(options.models, python)
     csv, writer = open_csv(known, threads)
+    # Of this process and of all it starts, the busy neighbour included.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     say(f"1-minute load: {known['1-minute load before']}; every run: {csv}")
     bench = Bench(
         Programs(options.quern, PEERS / "llama", python, paths, threads),
@@ -164,12 +169,18 @@ def publish(csv, folder):
     say(f"wrote {folder / 'benchmarks.md'}")
 
 
+def positive(text):
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
+
+
 def parse_options():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add = parser.add_argument
-    add("--rounds", type=int, default=5)
-    add("--threads", type=int, default=2)
+    add("--rounds", type=positive, default=5)
+    add("--threads", type=positive, default=2)
     add("--models", nargs="+", choices=cases.MODELS, metavar="NAME",
         default=list(cases.MODELS), help="of " + ", ".join(cases.MODELS))
     add("--quick", action="store_true",

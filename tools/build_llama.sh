@@ -3,7 +3,8 @@
 # llama-cpp-python package carries: what `make bench-peers` compares with.
 # usage: tools/build_llama.sh        about 15 minutes on 2 cores, once a version
 # They come to QUERN_PEERS/llama/bin (default of QUERN_PEERS:
-# ~/.cache/quern-peers), their version to QUERN_PEERS/llama/version.
+# ~/.cache/quern-peers), their version and what the CPU has, which they were
+# built for, to QUERN_PEERS/llama/version.
 set -euo pipefail
 
 version=0.3.36
@@ -13,11 +14,14 @@ dir=${QUERN_PEERS:-$HOME/.cache/quern-peers}/llama
 python=python3
 [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
 
+built="$version $(grep -m1 -E '^(flags|Features)' /proc/cpuinfo | sha256sum |
+  cut -c1-12)"
+
 die() { echo "build_llama: $*" >&2; exit 1; }
 
 is_built() {
   local target
-  [ "$(cat "$dir/version" 2>/dev/null)" = "$version" ] || return
+  [ "$(cat "$dir/version" 2>/dev/null)" = "$built" ] || return
   for target in "${targets[@]}"; do
     [ -x "$dir/bin/$target" ] || return
   done
@@ -54,4 +58,4 @@ mkdir -p "$dir/bin"
 for target in "${targets[@]}"; do
   cp "$partial/build/bin/$target" "$dir/bin"
 done
-echo "$version" >"$dir/version"
+echo "$built" >"$dir/version"

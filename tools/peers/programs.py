@@ -42,12 +42,10 @@ class Programs:
             return [(None, case.unit)]
 
     def read_bandwidth(self):
-        """GB a second, of as many cores as there are threads."""
-        cores = sorted(os.sched_getaffinity(0))[:self._threads]
+        """GB a second, of the cores that the programs may use."""
         out = output_of(
             [self._quern.parent / "bench/ops_bench", "--benchmark_format=json",
-             f"--benchmark_filter=^{READ_TEST}"], cases.QUERN,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+             f"--benchmark_filter=^{READ_TEST}"], cases.QUERN)
         return float(json.loads(out)["context"]["bandwidth_GB/s"])
 
     def _run_quern(self, case, model):
@@ -65,7 +63,7 @@ class Programs:
         out = output_of(
             [self._quern, "bench", path, *threads, *before, "--gen", case.gen,
              "--batch", case.streams, "--runs", 1, "--json"], cases.QUERN,
-            env={**os.environ, **({"QUERN_ISA": case.isa} if case.isa else {})})
+            **({"QUERN_ISA": case.isa} if case.isa else {}))
         row = json.loads(out)[0]
         if case.figure == "prefill":
             return [(float(row["prefill_tps"]), "tok/s")]
@@ -106,11 +104,17 @@ def words(command):
     return [str(word) for word in command]
 
 
-def output_of(command, side, **options):
+def environment(**more):
+    """Without settings of the caller's that would change what is measured."""
+    return {**{name: value for name, value in os.environ.items()
+               if not name.startswith("QUERN_")}, **more}
+
+
+def output_of(command, side, **settings):
     done = subprocess.run(
         words(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, timeout=cases.LIMITS_S[side],
-        **options)
+        env=environment(**settings))
     if done.returncode:
         raise Failed(f"{' '.join(words(command))} ended with "
                      f"{done.returncode}:\n{done.stderr[-2000:]}")
@@ -128,7 +132,8 @@ def seconds_to_answer(server, side):
     start = time.monotonic()
     with subprocess.Popen(command, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as process:
+                          stderr=subprocess.DEVNULL,
+                          env=environment()) as process:
         try:
             while not is_answered(command[-1]):
                 if process.poll() is not None:
@@ -150,7 +155,7 @@ def is_answered(port):
             connection.request("POST", "/v1/completions", json.dumps(body),
                                {"Content-Type": "application/json"})
             answer = connection.getresponse()
-        except ConnectionError:
+        except (ConnectionError, TimeoutError, http.client.HTTPException):
             return False
         if answer.status not in (200, 503):
             raise Failed(f"the server answered {answer.status}: "
