@@ -128,24 +128,25 @@ inline __m256i in_order(__m256i sum) {
   asm("" : "+x"(sum));
   return sum;
 }
-// Pairs of products are summed in 16 bits: exact up to 7-bit codes, so the top
-// bit of an 8-bit code goes its own way.
+// dot4 sums (code - kOffset) . a.
+template <int bits>
+inline constexpr int kOffset = bits == 8 ? 128 : 0;
+// Pairs of products are summed in 16 bits: exact up to 7-bit codes, and for
+// 8-bit ones as |code - 128| <= 128 times a with the sign of the other.
 template <int bits>
 inline I dot4(I acc, Bytes w, const int8_t* a) {
   int32_t quad;
   std::memcpy(&quad, a, 4);
-  const __m256i x = _mm256_set1_epi32(quad);
-  const __m256i one = _mm256_set1_epi16(1);
-  if constexpr (bits < 8) {
-    const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(w.v, x), one);
-    return {in_order(_mm256_add_epi32(acc.v, p))};
-  } else {
-    const Bytes low = keep(w, 0x7f), top = keep(shift<7>(w), 1);
-    const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(low.v, x), one);
-    const __m256i t = _mm256_madd_epi16(_mm256_maddubs_epi16(top.v, x),
-                                        _mm256_set1_epi16(128));
-    return {in_order(_mm256_add_epi32(acc.v, _mm256_add_epi32(p, t)))};
+  __m256i x = _mm256_set1_epi32(quad);
+  __m256i codes = w.v;
+  if constexpr (bits == 8) {
+    const __m256i moved = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
+    x = _mm256_sign_epi8(x, moved);
+    codes = _mm256_abs_epi8(moved);
   }
+  const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x),
+                                      _mm256_set1_epi16(1));
+  return {in_order(_mm256_add_epi32(acc.v, p))};
 }
 
 // 2 * 127 * (2^bits - 1) a quad, of 32767.

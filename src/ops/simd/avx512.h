@@ -93,6 +93,9 @@ inline Bytes keep(Bytes x, uint8_t mask) {
   return _mm512_and_si512(x, _mm512_set1_epi8(char(mask)));
 }
 inline Bytes merge(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
+// dot4 sums (code - kOffset) . a.
+template <int bits>
+inline constexpr int kOffset = 0;
 template <int bits>
 inline I dot4(I acc, Bytes w, const int8_t* a) {
   int32_t quad;

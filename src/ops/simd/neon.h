@@ -104,6 +104,9 @@ inline Bytes keep(Bytes x, uint8_t mask) {
   return vandq_u8(x, vdupq_n_u8(mask));
 }
 inline Bytes merge(Bytes a, Bytes b) { return vorrq_u8(a, b); }
+// dot4 sums (code - kOffset) . a.
+template <int bits>
+inline constexpr int kOffset = 0;
 // The dot product is of signed bytes, so the top bit of an 8-bit code goes its
 // own way.
 template <int bits>

@@ -202,6 +202,9 @@ inline Bytes merge(Bytes a, Bytes b) {
   for (int i = 0; i < 4 * W; i++) a.v[i] |= b.v[i];
   return a;
 }
+// dot4 sums (code - kOffset) . a.
+template <int bits>
+inline constexpr int kOffset = 0;
 // acc + the dot product of each quad of codes (unsigned, `bits` wide) with the
 // four signed bytes at a.
 template <int bits>
