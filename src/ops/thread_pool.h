@@ -32,8 +32,8 @@ class Rest {
 // Runs a job's tasks on the caller and its workers. Tasks are claimed one by
 // one, so a worker that lost its core delays the job by one task at most, and
 // a worker that never woke up delays it not at all; one that is late with a
-// task of the same length as others rests for a while. Workers spin for a short while between jobs (a decode step is
-// hundreds of jobs), then sleep.
+// task of the same length as others rests for a while. Workers spin for a short
+// while between jobs (a decode step is hundreds of jobs), then sleep.
 class ThreadPool {
  public:
   // Throws Error if the system does not give it the threads.

@@ -144,8 +144,8 @@ inline I dot4(I acc, Bytes w, const int8_t* a) {
     x = _mm256_sign_epi8(x, moved);
     codes = _mm256_abs_epi8(moved);
   }
-  const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x),
-                                      _mm256_set1_epi16(1));
+  const __m256i p =
+      _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1));
   return {in_order(_mm256_add_epi32(acc.v, p))};
 }
 
