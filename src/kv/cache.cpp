@@ -38,9 +38,7 @@ bool Cache::same_kind(const Cache& other) const {
 
 size_t Cache::bytes_at(int tokens) const {
   const int capacity = layout_.capacity_for(tokens);
-  if (!shape_.holds(capacity)) return SIZE_MAX;
-  const mx::Shape shape = shape_.planes(capacity);
-  return size_t(shape[0]) * shape[1] * shape_.dtype().size();
+  return shape_.holds(capacity) ? shape_.bytes(capacity) : SIZE_MAX;
 }
 
 void Cache::reserve(int tokens) {

@@ -43,12 +43,4 @@ Row Row::copy() const {
   return Row(std::move(twins));
 }
 
-std::vector<mx::array> Row::arrays() const {
-  std::vector<mx::array> arrays;
-  for (const auto& layer : layers_) {
-    for (const mx::array& a : layer->arrays()) arrays.push_back(a);
-  }
-  return arrays;
-}
-
 }  // namespace quern

@@ -29,9 +29,6 @@ class Row {
   const LayerState& layer(int i) const { return *layers_[i]; }
   int layers() const { return int(layers_.size()); }
 
-  // The arrays of all layers, to be evaluated.
-  std::vector<mx::array> arrays() const;
-
  private:
   std::vector<std::unique_ptr<LayerState>> layers_;
 };

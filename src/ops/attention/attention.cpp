@@ -99,6 +99,11 @@ mx::Dtype KvShape::dtype() const {
   }
 }
 
+size_t KvShape::bytes(int capacity) const {
+  const mx::Shape shape = planes(capacity);
+  return size_t(shape[0]) * shape[1] * dtype().size();
+}
+
 void check_attend(const std::vector<AttendRow>& rows, const AttendOptions& o,
                   int tokens, const std::optional<array>& rope_table) {
   check(o.kv);
@@ -143,8 +148,7 @@ Attended attend(const array& q_any, const array& k_any, const array& v_any,
   if (!on_cpu(s)) fail("[attend] has no kernel for this device");
   if (rope_table) inputs.push_back(f32(*rope_table));
 
-  AttendPlan plan(std::move(rows), options);
-  plan.move_after(inputs);
+  AttendPlan plan(std::move(rows), options, inputs);
   const mx::Shape shape = inputs[0].shape();
   std::vector<array> planes = plan.planes();
   auto out = array::make_arrays({shape, {1}}, {mx::float32, mx::bool_},

@@ -28,6 +28,7 @@ struct KvShape {
   // Of the array; throws Error if it does not hold so many tokens.
   mx::Shape planes(int capacity) const;
   mx::Dtype dtype() const;
+  size_t bytes(int capacity) const;  // of the array
 };
 
 // A row's part in one call.

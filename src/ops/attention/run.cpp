@@ -324,31 +324,27 @@ void grow(const KvShape& kv, const array& from, array& to) {
   }
 }
 
-size_t bytes_of(const mx::Shape& planes, mx::Dtype dtype) {
-  return size_t(planes[0]) * planes[1] * dtype.size();
-}
-
 }  // namespace
 
 AttendPlan::AttendPlan(std::vector<AttendRow> rows,
-                       const AttendOptions& attend_options)
+                       const AttendOptions& attend_options,
+                       std::vector<array>& inputs)
     : options(attend_options) {
   for (auto* norm : {&options.q_norm, &options.k_norm}) {
-    if (*norm) mx::eval((*norm)->weight);
+    if (*norm && !(*norm)->weight.is_available()) mx::eval((*norm)->weight);
   }
   parts.reserve(rows.size());
-  const mx::Dtype dtype = options.kv.dtype();
+  const KvShape& kv = options.kv;
   for (AttendRow& row : rows) {
-    if (row.after &&
-        (after_.empty() || row.after->id() != after_.back().id())) {
-      after_.push_back(std::move(*row.after));
+    if (row.after && row.after->id() != inputs.back().id()) {
+      inputs.push_back(std::move(*row.after));
     }
     if (!row.planes.is_available()) mx::eval(row.planes);
     Part part{row.begin, row.count, row.start, row.capacity, row.planes, {}};
-    const mx::Shape wanted = options.kv.planes(row.capacity);
+    const mx::Shape wanted = kv.planes(row.capacity);
     if (row.planes.shape() != wanted) {
       part.before = std::move(part.planes);
-      part.planes = array(allocate(bytes_of(wanted, dtype)), wanted, dtype);
+      part.planes = array(allocate(kv.bytes(row.capacity)), wanted, kv.dtype());
     }
     parts.push_back(std::move(part));
   }
@@ -359,11 +355,6 @@ std::vector<array> AttendPlan::planes() const {
   planes.reserve(parts.size());
   for (const Part& part : parts) planes.push_back(part.planes);
   return planes;
-}
-
-void AttendPlan::move_after(std::vector<array>& inputs) {
-  for (array& a : after_) inputs.push_back(std::move(a));
-  after_.clear();
 }
 
 void run_attend(const AttendPlan& plan, int heads, const float* q,

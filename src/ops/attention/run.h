@@ -18,17 +18,13 @@ struct AttendPlan {
   };
 
   // Rows and options have been checked. Allocates planes; throws Error where
-  // there is no memory.
-  AttendPlan(std::vector<AttendRow> rows, const AttendOptions& options);
+  // there is no memory. Adds what the planes wait for to the node's inputs.
+  AttendPlan(std::vector<AttendRow> rows, const AttendOptions& options,
+             std::vector<mx::array>& inputs);
   std::vector<mx::array> planes() const;
-  // Adds what the planes wait for to the node's inputs.
-  void move_after(std::vector<mx::array>& inputs);
 
   AttendOptions options;
   std::vector<Part> parts;
-
- private:
-  std::vector<mx::array> after_;
 };
 
 // Throws Error if rows or options do not fit `tokens` tokens, or a rope table

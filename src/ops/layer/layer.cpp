@@ -14,7 +14,7 @@ using mx::array;
 
 void check(const array& x, const LayerWeights& w, const AttendOptions& o) {
   const int D = o.kv.head_dim, K = w.qkv.k();
-  const auto qkv = w.qkv.widths();
+  const auto& qkv = w.qkv.widths();
   if (x.ndim() != 2 || x.shape(1) != K) {
     fail("[layer] expected x [T, {}]", K);
   }
@@ -35,9 +35,9 @@ void check(const array& x, const LayerWeights& w, const AttendOptions& o) {
 class Scratch {
  public:
   Scratch(const LayerWeights& w, int tokens) {
-    const auto qkv = w.qkv.widths();
-    const int hidden = w.qkv.k(),
-              widths[] = {qkv[0], qkv[1], qkv[2], qkv[0], hidden, w.down.k()};
+    const auto& qkv = w.qkv.widths();
+    const int widths[] = {qkv[0], qkv[1],    qkv[2],
+                          qkv[0], w.qkv.k(), w.down.k()};
     size_t all = 0;
     for (int width : widths) all += size_t(width) * tokens;
     thread_local std::vector<float> memory;
@@ -129,8 +129,7 @@ LayerResult decoder_layer(const array& x_any, const LayerWeights& weights,
   };
   std::vector<array> inputs{f32(x_any)};
   if (rope_table) inputs.push_back(f32(*rope_table));
-  AttendPlan plan(std::move(rows), options);
-  plan.move_after(inputs);
+  AttendPlan plan(std::move(rows), options, inputs);
   std::vector<array> planes = plan.planes();
   const mx::Shape shape = inputs[0].shape();
   auto out = array::make_arrays(

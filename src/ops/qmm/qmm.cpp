@@ -57,7 +57,7 @@ void check(const array& x, const Projection& projection,
   if (projection.options().gate) {
     fail("[matmul] a gated result takes no residual");
   }
-  const std::vector<int> widths = projection.widths();
+  const std::vector<int>& widths = projection.widths();
   if (widths.size() != 1 || residual->ndim() == 0 ||
       residual->shape(-1) != widths[0] ||
       residual->size() / widths[0] != x.size() / k) {
@@ -100,16 +100,14 @@ Projection::Projection(std::vector<Weight> weights, ProjectionOptions options) {
   for (auto* norm : {&options.norm, &options.out_norm}) {
     if (*norm) (*norm)->weight = constant((*norm)->weight);
   }
-  for (Weight& w : weights) mx::eval(w.tiles);
-  parts_ = std::make_shared<const Parts>(
-      Parts{std::move(weights), std::move(options)});
-}
-
-std::vector<int> Projection::widths() const {
   std::vector<int> widths;
-  for (const Weight& w : weights()) widths.push_back(w.n);
-  if (options().gate) widths.pop_back();
-  return widths;
+  for (Weight& w : weights) {
+    mx::eval(w.tiles);
+    widths.push_back(w.n);
+  }
+  if (options.gate) widths.pop_back();
+  parts_ = std::make_shared<const Parts>(
+      Parts{std::move(weights), std::move(options), std::move(widths)});
 }
 
 std::vector<array> matmul_each(const array& x_any, const Projection& projection,

@@ -52,12 +52,13 @@ class Projection {
   const ProjectionOptions& options() const { return parts_->options; }
   int k() const { return weights()[0].k; }
   // Widths of the results.
-  std::vector<int> widths() const;
+  const std::vector<int>& widths() const { return parts_->widths; }
 
  private:
   struct Parts {
     std::vector<Weight> weights;
     ProjectionOptions options;
+    std::vector<int> widths;
   };
   std::shared_ptr<const Parts> parts_;
 };

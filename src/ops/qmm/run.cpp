@@ -64,9 +64,6 @@ class Run {
   }
 
  private:
-  static constexpr int kGateRows = 128;      // of x, at once
-  static constexpr int kGateNumbers = 4096;  // of gate and of up
-
   int tiles_of(size_t weight) const {
     return qmm::round_up(weights_[weight].n, qmm::kTileRows) / qmm::kTileRows;
   }
@@ -125,43 +122,64 @@ class Run {
                        size, y);
   }
 
+  // A few columns of a few rows, while what is made of them is in the cache.
+  struct Block {
+    int from, to;       // tiles
+    int column, width;  // of all columns
+    int m, m_end;       // rows
+
+    // Where a kernel writes the block to `p`, which holds `terms` rows for each
+    // of its own.
+    MatmulOut at(float* p, int terms) const {
+      return {.y = p - (int64_t(m) * terms * width + column),
+              .stride = width,
+              .bias = nullptr,
+              .residual = nullptr,
+              .residual_stride = 0};
+    }
+  };
+  static constexpr int kBlockNumbers = 4096;
+
+  // Calls use(block) for tiles [from, to) of N columns and rows
+  // [m_begin, m_end): at most `most_rows` rows and kBlockNumbers / terms
+  // numbers a block.
+  template <class Use>
+  static void in_blocks(int n, int from, int to, int m_begin, int m_end,
+                        int most_rows, int terms, Use use) {
+    const int rows = std::min(m_end - m_begin, most_rows);
+    if (rows == 0) return;
+    const int step =
+        std::max(1, kBlockNumbers / (terms * rows * qmm::kTileRows));
+    for (int t = from; t < to; t += step) {
+      const int t_end = std::min(t + step, to), column = t * qmm::kTileRows;
+      const int width = std::min(t_end * qmm::kTileRows, n) - column;
+      for (int m = m_begin; m < m_end; m += rows) {
+        use(Block{t, t_end, column, width, m, std::min(m + rows, m_end)});
+      }
+    }
+  }
+
   // Tiles [from, to) of a weight for rows [m_begin, m_end), each in its terms.
   void fine_tiles(size_t weight, int from, int to, int m_begin, int m_end,
                   const MatmulOut& out) const {
-    constexpr int kNumbers =
-        4096;  // of both terms, while they are in the cache
-    thread_local std::vector<float> memory(kNumbers);
+    thread_local std::vector<float> memory(kBlockNumbers);
     const Weight& w = weights_[weight];
     const Tiles tiles{w.format, w.tiles.data<uint8_t>(), w.n, w.k};
-    const int most = std::min(m_end - m_begin, 64);
-    if (most == 0) return;
-    const int step = std::max(1, kNumbers / (2 * most * qmm::kTileRows));
-    for (int t = from; t < to; t += step) {
-      const int t_end = std::min(t + step, to);
-      const int column = t * qmm::kTileRows;
-      const int width = std::min(t_end * qmm::kTileRows, w.n) - column;
-      for (int m = m_begin; m < m_end; m += most) {
-        const int end = std::min(m + most, m_end);
-        kernels().matmul_int8(
-            tiles, t, t_end, in_.int8, 2 * m, 2 * end,
-            {.y = memory.data() - (int64_t(2 * m) * width + column),
-             .stride = width,
-             .bias = nullptr,
-             .residual = nullptr,
-             .residual_stride = 0});
-        for (int row = m; row < end; row++) {
-          const float* terms = memory.data() + int64_t(2 * (row - m)) * width;
-          float* y = out.y + row * out.stride + column;
-          for (int i = 0; i < width; i++) {
-            y[i] = terms[i] + terms[width + i];
-            if (out.bias) y[i] += out.bias[column + i];
-            if (out.residual) {
-              y[i] += out.residual[row * out.residual_stride + column + i];
-            }
+    in_blocks(w.n, from, to, m_begin, m_end, 64, 2, [&](const Block& b) {
+      kernels().matmul_int8(tiles, b.from, b.to, in_.int8, 2 * b.m, 2 * b.m_end,
+                            b.at(memory.data(), 2));
+      const float* terms = memory.data();
+      for (int row = b.m; row < b.m_end; row++, terms += 2 * b.width) {
+        float* y = out.y + row * out.stride + b.column;
+        for (int i = 0; i < b.width; i++) {
+          y[i] = terms[i] + terms[b.width + i];
+          if (out.bias) y[i] += out.bias[b.column + i];
+          if (out.residual) {
+            y[i] += out.residual[row * out.residual_stride + b.column + i];
           }
         }
       }
-    }
+    });
   }
 
   // Tiles [from, to) of a weight for rows [m_begin, m_end).
@@ -191,36 +209,22 @@ class Run {
               .residual_stride = n});
   }
 
-  // A few columns of a few rows at a time, while they are in the cache.
   void gated_tiles(int begin, int end, float* y) const {
-    thread_local std::vector<float> memory(2 * kGateNumbers);
+    thread_local std::vector<float> memory(2 * kBlockNumbers);
     const auto act =
         *o_.gate == Gate::silu ? kernels().silu_mul : kernels().gelu_tanh_mul;
-    const int n = weights_[0].n, most = std::min(rows_, kGateRows);
-    if (most == 0) return;
-    const int step = std::max(1, kGateNumbers / (most * qmm::kTileRows));
-    for (int from = begin; from < end; from += step) {
-      const int to = std::min(from + step, end);
-      const int column = from * qmm::kTileRows;
-      const int width = std::min(to * qmm::kTileRows, n) - column;
-      for (int m = 0; m < rows_; m += most) {
-        const int m_end = std::min(m + most, rows_);
-        float* parts[2] = {memory.data(), memory.data() + kGateNumbers};
-        for (size_t i = 0; i < 2; i++) {
-          multiply(i, from, to, m, m_end,
-                   {.y = parts[i] - (int64_t(m) * width + column),
-                    .stride = width,
-                    .bias = nullptr,
-                    .residual = nullptr,
-                    .residual_stride = 0});
-        }
-        for (int row = m; row < m_end; row++) {
-          const int64_t at = int64_t(row - m) * width;
-          act(parts[0] + at, parts[1] + at, width,
-              y + int64_t(row) * n + column);
-        }
+    const int n = weights_[0].n;
+    in_blocks(n, begin, end, 0, rows_, 128, 1, [&](const Block& b) {
+      float* parts[2] = {memory.data(), memory.data() + kBlockNumbers};
+      for (size_t i = 0; i < 2; i++) {
+        multiply(i, b.from, b.to, b.m, b.m_end, b.at(parts[i], 1));
       }
-    }
+      for (int row = b.m; row < b.m_end; row++) {
+        const int64_t at = int64_t(row - b.m) * b.width;
+        act(parts[0] + at, parts[1] + at, b.width,
+            y + int64_t(row) * n + b.column);
+      }
+    });
   }
 
   void norm_result(float* y) const {
