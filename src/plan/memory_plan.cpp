@@ -9,8 +9,8 @@
 namespace quern {
 namespace {
 
-// MLX allocates the results of some hundred operations before the first of them
-// has run: those of so many layers.
+// So many layers' results of each op are billed: more than a step holds, which
+// has the inner ones of one layer at a time and the outputs of all.
 constexpr int kLayersAhead = 12;
 constexpr size_t kScratch = 16 << 20;  // of kernels
 constexpr int kSamplerBytes = 24;  // of each row and token of the vocabulary
