@@ -1,20 +1,24 @@
 // Time of the CPU ops: matmul by weight format and rows of x, attention of a
-// decode step and of a prefill. Counters: weight (or KV) bytes read and
-// floating point operations a second, and the share of the read bandwidth that
-// all threads together measure here.
+// decode step and of a prefill, ops on rows. Counters: bytes of weights, KV or
+// rows, and operations a second; the label is what bounds the op, and the
+// context has the bounds as measured here, on all threads.
 #include <benchmark/benchmark.h>
 #include <mlx/mlx.h>
 
-#include <chrono>
 #include <cmath>
-#include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 
+#include "ops/activation/gated.h"
 #include "ops/attention/attention.h"
+#include "ops/huge_pages.h"
 #include "ops/kernels.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/qmm/qmm.h"
+#include "ops/rope/rope.h"
 #include "ops/thread_pool.h"
+#include "peaks.h"
 
 namespace quern {
 namespace {
@@ -23,48 +27,28 @@ using qmm::Format;
 using qmm::Number;
 using qmm::Scales;
 
-// Bytes a second of the best of several passes over 256 MB.
-double measure_bandwidth() {
-  std::vector<uint64_t> words(size_t(32) << 20, 1);
-  double best = 0;
-  for (int pass = 0; pass < 5; pass++) {
-    const auto start = std::chrono::steady_clock::now();
-    parallel_for(256, 1, [&](int begin, int end) {
-      const size_t share = words.size() / 256;
-      benchmark::DoNotOptimize(std::accumulate(words.data() + begin * share,
-                                               words.data() + end * share,
-                                               uint64_t(0)));
-    });
-    const std::chrono::duration<double> time =
-        std::chrono::steady_clock::now() - start;
-    best = std::max(best, double(words.size() * 8) / time.count());
-  }
-  return best;
-}
-
-double bandwidth() {
-  static const double value = measure_bandwidth();
-  return value;
-}
-
-void count(benchmark::State& state, double bytes, double operations) {
+// Counters of an op, which `bound` (memory, f32 or int8) holds back.
+void count(benchmark::State& state, double bytes, double operations,
+           const char* bound) {
   using benchmark::Counter;
   const auto rate = Counter::kIsIterationInvariantRate;
   state.counters["GB/s"] = Counter(bytes * 1e-9, rate);
   state.counters["GFLOP/s"] = Counter(operations * 1e-9, rate);
-  state.counters["of_bandwidth"] = Counter(bytes / bandwidth(), rate);
+  state.SetLabel(bound);
 }
 
-// Weights beyond the caches: 64 MB of codes in a few matrices, used in turn.
+// Weights beyond the caches: 256 MB of codes in some matrices, used in turn.
 std::vector<Weight> make_weights(const Format& format, int n, int k) {
   std::mt19937 random(1);
   std::vector<Weight> weights;
   const size_t bytes = format.bytes(n, k);
-  for (size_t all = 0; all < size_t(64) << 20; all += bytes) {
-    mx::array tiles(mx::allocator::malloc(bytes), {int(bytes)}, mx::uint8);
+  for (size_t all = 0; all < size_t(256) << 20; all += bytes) {
+    mx::array tiles(weight_memory(bytes), {int(bytes)}, mx::uint8);
     auto* words = tiles.data<uint32_t>();
-    // Every half and every float is a small number.
-    for (size_t i = 0; i < bytes / 4; i++) words[i] = random() & 0x2fff2fff;
+    // No half and no float is below the normal numbers, or large.
+    for (size_t i = 0; i < bytes / 4; i++) {
+      words[i] = (random() & 0x0fff0fff) | 0x30003000;
+    }
     weights.push_back({format, n, k, tiles});
   }
   return weights;
@@ -79,7 +63,11 @@ void matmul_rows(benchmark::State& state, Format format, Precision precision) {
   for (auto _ : state) {
     mx::eval(matmul(x, weights[turn++ % weights.size()], precision));
   }
-  count(state, double(format.bytes(n, k)), 2.0 * rows * n * k);
+  const bool f32 = precision == Precision::exact || format.dense();
+  count(state, double(format.bytes(n, k)), 2.0 * rows * n * k,
+        rows < 64 ? "memory"
+        : f32     ? "f32"
+                  : "int8");
 }
 
 // `tokens` new tokens of one row on a past of `past`; 24 heads on 8.
@@ -99,7 +87,43 @@ void attend_tokens(benchmark::State& state, Number number) {
   }
   const double keys = past + (tokens + 1) / 2.0;  // a token sees on average
   count(state, 2.0 * (past + tokens) * 8 * 128 * qmm::number_bytes(number),
-        4.0 * tokens * keys * 24 * 128);
+        4.0 * tokens * keys * 24 * 128, tokens == 1 ? "memory" : "f32");
+}
+
+// 512 rows of 4096 through an op that reads `reads` such arrays.
+template <class Op>
+void row_op(benchmark::State& state, int reads, Op op) {
+  const mx::array a = mx::random::normal({512, 4096});
+  const mx::array b = mx::random::normal({512, 4096});
+  mx::eval(a, b);
+  for (auto _ : state) mx::eval(op(a, b));
+  count(state, (reads + 1.0) * a.nbytes(), 0, "memory");
+}
+
+template <class Op>
+void add_row_op(const char* name, int reads, Op op) {
+  benchmark::RegisterBenchmark(
+      name, [=](benchmark::State& state) { row_op(state, reads, op); })
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+void add_row_ops() {
+  const mx::array weight = mx::ones({4096}), head_weight = mx::ones({128});
+  const mx::array table = rope_table(mx::arange(512), mx::full({64}, 0.1f), 1);
+  mx::eval(weight, head_weight, table);
+  add_row_op("rms_norm", 1, [=](const mx::array& a, const mx::array&) {
+    return rms_norm(a, weight, 1e-6f);
+  });
+  add_row_op("rope", 1, [=](const mx::array& a, const mx::array&) {
+    return rope(mx::reshape(a, {512, 32, 128}), table, {.head_dim = 128});
+  });
+  add_row_op("silu_mul", 2, [](const mx::array& a, const mx::array& b) {
+    return gated(Gate::silu, a, b);
+  });
+  add_row_op("gelu_tanh_mul", 2, [](const mx::array& a, const mx::array& b) {
+    return gated(Gate::gelu_tanh, a, b);
+  });
 }
 
 void add_matmul(const char* name, const Format& format) {
@@ -139,16 +163,25 @@ int main(int argc, char** argv) {
   add_matmul("BF16", {16, Scales::none, 0, 0, Number::bf16});
   add_matmul("Q8_0", {8, Scales::single, 32, 128, Number::f16});
   add_matmul("Q4_0", {4, Scales::single, 32, 8, Number::f16});
+  add_matmul("Q4_1", {4, Scales::pair, 32, 0, Number::f16});
+  add_matmul("Q5_0", {5, Scales::single, 32, 16, Number::f16});
+  add_matmul("Q2_K", {2, Scales::k_nibble, 16, 0, Number::f16});
+  add_matmul("Q3_K", {3, Scales::k_signed, 16, 4, Number::f16});
   add_matmul("Q4_K", {4, Scales::k_min, 32, 0, Number::f16});
   add_matmul("Q6_K", {6, Scales::k_signed, 16, 32, Number::f16});
   add_matmul("mlx4", {4, Scales::pair, 64, 0, Number::bf16});
+  add_matmul("mlx8", {8, Scales::pair, 64, 0, Number::bf16});
   add_attention("f16", Number::f16);
   add_attention("f32", Number::f32);
+  add_row_ops();
   benchmark::AddCustomContext("isa", kernels().name);
   benchmark::AddCustomContext("threads",
                               std::to_string(thread_pool().threads()));
-  benchmark::AddCustomContext("bandwidth_GB/s",
-                              std::to_string(bandwidth() * 1e-9));
+  for (auto [name, value] : {std::pair("memory_GB/s", read_bandwidth()),
+                             {"f32_GFLOP/s", f32_peak()},
+                             {"int8_GFLOP/s", int8_peak()}}) {
+    benchmark::AddCustomContext(name, std::to_string(value * 1e-9));
+  }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

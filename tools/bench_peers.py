@@ -21,7 +21,7 @@ from pathlib import Path
 from peers import cases, machine, report
 from peers.programs import Failed, Programs
 from peers.results import BUSY
-from peers.rows import BANDWIDTH, MACHINE, Row, Writer, read
+from peers.rows import BANDWIDTH, MACHINE, OF, OP, Row, Writer, read
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "tools/requirements-test.txt"
@@ -102,6 +102,14 @@ class Bench:
         value = self._programs.read_bandwidth()
         self._add(i, MACHINE, "", BANDWIDTH, [(value, "GB/s")], watch.load())
 
+    def ops(self):
+        """Of quern alone, once."""
+        watch = machine.Watch()
+        found = self._programs.ops()
+        for name, rate, unit, share, bound in found:
+            self._add(1, cases.QUERN, "", OP + name,
+                      [(rate, unit), (share, OF + bound)], watch.load())
+
     def _run(self, i, side, case, model):
         watch = machine.Watch()
         if case.neighbour:
@@ -156,6 +164,7 @@ def measure(options):
     bench = Bench(
         Programs(options.quern, PEERS / "llama", python, paths, threads),
         chosen_cases(options.models, options.quick, version), threads, writer)
+    bench.ops()
     for i in range(1, options.rounds + 1):
         bench.round(i)
     return csv

@@ -14,8 +14,14 @@ dir=${QUERN_PEERS:-$HOME/.cache/quern-peers}/llama
 python=python3
 [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
 
-built="$version $(grep -m1 -E '^(flags|Features)' /proc/cpuinfo | sha256sum |
-  cut -c1-12)"
+# g++ 12 drops the stores of an AMX tile's configuration, and llama.cpp ends with
+# a segmentation fault: tools/setup.sh installs another for such a CPU.
+compiler=(cc c++)
+if grep -qw amx_tile /proc/cpuinfo && command -v clang++-19 >/dev/null; then
+  compiler=(clang-19 clang++-19)
+fi
+cpu=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo | sha256sum | cut -c1-12)
+built="$version ${compiler[1]} $cpu"
 
 die() { echo "build_llama: $*" >&2; exit 1; }
 
@@ -39,6 +45,7 @@ fetch_source() { # under $partial
 
 build() {
   cmake -G Ninja -S "$partial"/*/vendor/llama.cpp -B "$partial/build" \
+    -DCMAKE_C_COMPILER="${compiler[0]}" -DCMAKE_CXX_COMPILER="${compiler[1]}" \
     -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF \
     -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF \
     -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >"$partial/log" &&

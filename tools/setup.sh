@@ -31,6 +31,8 @@ gtest_packages=(libgtest-dev libgmock-dev)
 test_packages=("${gtest_packages[@]}" python3-venv
   g++-aarch64-linux-gnu qemu-user chromium)
 bench_packages=(libbenchmark-dev)
+# See tools/build_llama.sh.
+amx_peer_packages=(clang-19 libomp-19-dev)
 fuzz_packages=("${gtest_packages[@]}" clang-19 libclang-rt-19-dev)
 format_packages=(clang-format-19)
 
@@ -209,7 +211,10 @@ case ${1:-build} in
   build) install_build;;
   bench) install_build "${bench_packages[@]}";;
   peers)
-    install_build "${bench_packages[@]}" python3-venv
+    peers_packages=("${bench_packages[@]}" python3-venv)
+    ! grep -qsw amx_tile /proc/cpuinfo ||
+      peers_packages+=("${amx_peer_packages[@]}")
+    install_build "${peers_packages[@]}"
     install_test_python;;
   test | sanitize)
     install_build "${test_packages[@]}"

@@ -1,5 +1,6 @@
 #include "models/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace quern {
@@ -7,13 +8,17 @@ namespace {
 
 constexpr int kMost = 1 << 24;
 
-// Of one token in one layer: what norms, projections and attention give, in
-// f32; q and k plain and rotated, gate, up and their product.
-size_t layer_bytes(const DecoderConfig& c) {
+// Of one token: the outputs of all layers, which the graph holds until its
+// step is done, and what lies between the ops of one layer, in f32; the widest
+// input in int8 with its scales and sums.
+size_t token_bytes(const DecoderConfig& c) {
   const size_t queries = size_t(c.heads) * c.head_dim;
   const size_t keys = size_t(c.kv_heads) * c.head_dim;
-  return sizeof(float) * (6 * size_t(c.hidden) + 3 * queries + 3 * keys +
-                          3 * size_t(c.intermediate));
+  const size_t hidden = c.hidden, intermediate = c.intermediate;
+  const size_t outputs = (c.layers + 1) * hidden;  // the embedding's too
+  const size_t inside = 2 * queries + 2 * keys + 2 * hidden + intermediate;
+  return sizeof(float) * (outputs + inside) +
+         2 * std::max({hidden, queries, intermediate});
 }
 
 }  // namespace
@@ -91,7 +96,7 @@ ModelFacts facts_of(const Config& config, const DecoderConfig& c,
           .context = c.context,
           .weight_bytes = weights.bytes(),
           .step_bytes = weights.bytes() - vocabulary.looked_up_bytes(),
-          .layer_bytes = layer_bytes(c)};
+          .token_bytes = token_bytes(c)};
 }
 
 Row empty_row(const std::vector<DecoderLayer>& layers, qmm::Number number) {

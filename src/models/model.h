@@ -19,7 +19,7 @@ struct ModelFacts {
   int context = 0;          // trained length; 0 = unknown
   size_t weight_bytes = 0;  // held in memory
   size_t step_bytes = 0;    // read by a step of one token, KV apart
-  size_t layer_bytes = 0;   // of one token's activations in one layer
+  size_t token_bytes = 0;   // of one token's activations in a step
 };
 
 // What keys and values are kept as: f16 has eight times the precision of bf16

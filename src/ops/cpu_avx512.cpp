@@ -6,6 +6,7 @@
 namespace quern::avx512 {
 
 // clang-format off
+#include "ops/kernels_tiles.inc"
 #include "ops/kernels_matmul.inc"
 #include "ops/kernels_rows.inc"
 #include "ops/kernels_attention.inc"

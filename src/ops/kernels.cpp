@@ -1,5 +1,11 @@
 #include "ops/kernels.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -11,6 +17,9 @@
 namespace quern {
 
 #if defined(__x86_64__)
+namespace amx {
+const Kernels& table();
+}
 namespace avx512 {
 const Kernels& table();
 }
@@ -28,9 +37,25 @@ const Kernels& table();
 
 namespace {
 
+#if defined(__x86_64__)
+bool has_amx_int8() {
+  unsigned a, b, c, d;
+  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+         (d & (kTile | kInt8)) == (kTile | kInt8);
+}
+
+// The kernel keeps tile registers only for a process that asked it to.
+bool ask_for_tiles() {
+  constexpr int kAsk = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return ::syscall(SYS_arch_prctl, kAsk, kTileData) == 0;
+}
+#endif
+
 const Kernels& table_of(Isa isa) {
   switch (isa) {
 #if defined(__x86_64__)
+    case Isa::amx: return amx::table();
     case Isa::avx512: return avx512::table();
     case Isa::avx2: return avx2::table();
 #elif defined(__aarch64__)
@@ -47,7 +72,7 @@ Isa wanted_isa() {
       if (isa_available(isa)) return isa;
       fail("QUERN_ISA={}: this CPU does not have it", name);
     }
-    fail("QUERN_ISA={}: expected avx512, avx2, neon or portable", name);
+    fail("QUERN_ISA={}: expected amx, avx512, avx2, neon or portable", name);
   }
   return *std::find_if(std::begin(kIsas), std::end(kIsas), isa_available);
 }
@@ -65,6 +90,7 @@ const char* isa_name(Isa isa) {
     case Isa::neon: return "neon";
     case Isa::avx2: return "avx2";
     case Isa::avx512: return "avx512";
+    case Isa::amx: return "amx";
   }
   fail("[ops.isa_name] no instruction set {}", int(isa));
 }
@@ -82,6 +108,11 @@ bool isa_available(Isa isa) {
              __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vnni");
+    case Isa::amx: {
+      static const bool granted =
+          isa_available(Isa::avx512) && has_amx_int8() && ask_for_tiles();
+      return granted;
+    }
 #elif defined(__aarch64__)
     case Isa::neon: return true;
 #endif

@@ -10,13 +10,26 @@
 namespace quern {
 
 // Rows of x prepared for the integer matmul: int8 with one scale for 32 k.
+// Units of 32 k of B rows lie together, so that many rows are read in order;
+// B divides what a kernel takes at once, or is 1. Memory is of whole blocks.
 struct Int8Rows {
   int k;               // multiple of 32
-  int8_t* q;           // [M, k]
-  float* scale;        // [M, k / 32]      x = scale * q
-  float* sum;          // [M, k / 32]      scale * sum of q
-  int32_t* half_sums;  // [M, k / 32, 2]   sum of q over each 16
+  int8_t* q;           // [M / B, k / 32, B, 32]
+  float* scale;        // [M / B, k / 32, B]      x = scale * q
+  float* sum;          // [M / B, k / 32, B]      scale * sum of q
+  int32_t* half_sums;  // [M / B, k / 32, 2, B]   sum of q over each 16
+  int block = 1;       // B: 1 or kBlockRows
+
+  // Where the scale of row m and of a unit is.
+  int64_t at(int m, int unit) const {
+    return (int64_t(m / block) * (k / 32) + unit) * block + m % block;
+  }
+  int8_t* q_at(int m, int unit) const { return q + at(m, unit) * 32; }
+  int32_t* half_sum_at(int m, int unit, int half) const {
+    return half_sums + at(m, unit) * 2 + half * block - m % block;
+  }
 };
+constexpr int kBlockRows = 16;
 
 // y[m, n] = sum + bias[n] + residual[m, n]
 struct MatmulOut {
@@ -87,8 +100,8 @@ struct Kernels {
   void (*scale)(const float* x, float factor, int size, float* y);
 };
 
-enum class Isa { portable, neon, avx2, avx512 };
-inline constexpr Isa kIsas[] = {Isa::avx512, Isa::avx2, Isa::neon,
+enum class Isa { portable, neon, avx2, avx512, amx };
+inline constexpr Isa kIsas[] = {Isa::amx, Isa::avx512, Isa::avx2, Isa::neon,
                                 Isa::portable};  // the best first
 const char* isa_name(Isa isa);                   // as QUERN_ISA spells it
 

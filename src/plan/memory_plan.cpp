@@ -9,9 +9,6 @@
 namespace quern {
 namespace {
 
-// So many layers' results of each op are billed: more than a step holds, which
-// has the inner ones of one layer at a time and the outputs of all.
-constexpr int kLayersAhead = 12;
 constexpr size_t kScratch = 16 << 20;  // of kernels
 constexpr int kSamplerBytes = 24;  // of each row and token of the vocabulary
 
@@ -43,12 +40,11 @@ size_t machine_memory(const Path& root) {
 MemoryNeeds memory_needs(const TextModel& model, Precision precision,
                          const StepSizes& sizes) {
   const ModelFacts& facts = model.facts();
-  const size_t layers = std::min(facts.layers, kLayersAhead);
   const size_t tokens = size_t(sizes.chunk) + sizes.batch;
   const size_t logits = size_t(facts.vocabulary) * sizeof(float);
   auto empty = std::make_shared<Row>(model.make_row(kv_number(precision)));
   return {.weights = facts.weight_bytes,
-          .transients = tokens * layers * facts.layer_bytes +
+          .transients = tokens * facts.token_bytes +
                         // Two steps may be under way.
                         (2 * size_t(sizes.batch) + sizes.scored) * logits,
           .reserve = kAllocatorCache + kScratch +

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/huge_pages.h"
 #include "ops/thread_pool.h"
 #include "quant/gguf_blocks.h"
 
@@ -58,7 +59,7 @@ Result<Weight> unfilled(const TensorView& t, const qmm::Format& format,
   // Two-dimensional, so that no dimension passes 2^31 - 1.
   const size_t tile = format.tile_bytes(int(k));
   const size_t bytes = format.bytes(int(n), int(k));
-  mx::array tiles(allocate(bytes),
+  mx::array tiles(weight_memory(bytes),
                   {mx::ShapeElem(bytes / tile), mx::ShapeElem(tile)},
                   mx::uint8);
   return Weight{format, int(n), int(k), std::move(tiles)};

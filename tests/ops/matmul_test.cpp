@@ -102,6 +102,25 @@ TEST_P(Matmul, ARowDoesNotSeeItsCompany) {
   }
 }
 
+// Past what a kernel takes at once of rows and of k, in every format.
+TEST_P(Matmul, ManyRowsAndALongK) {
+  constexpr int kRows = 139, k = 2304;
+  const auto x = test::normal_floats(kRows * k, 5);
+  for (const auto& format : test::all_formats()) {
+    SCOPED_TRACE(format.name());
+    const Weight w = test::random_weight(format, kColumns, k, 6);
+    const auto y =
+        to_floats(matmul(to_array(x, {kRows, k}), w, Precision::fast));
+    for (int m : {0, 15, 16, 127, 128, 138}) {
+      const std::vector<float> row(&x[m * k], &x[m * k] + k);
+      const auto alone =
+          to_floats(matmul(to_array(row, {1, k}), w, Precision::fast));
+      ASSERT_TRUE(test::same_bits(&y[m * kColumns], alone.data(), kColumns))
+          << "row " << m;
+    }
+  }
+}
+
 TEST_P(Matmul, BiasesAndResidualAreAdded) {
   const Weight w =
       test::random_weight(test::main_formats()[3], kColumns, 64, 1);

@@ -60,8 +60,13 @@ class Report(unittest.TestCase):
     def test_the_machine(self):
         for fact in ("| cpu | Some CPU (R) <9> |", "| rounds | 3 |",
                      "| read bandwidth | 21.0 GB/s |",
-                     "0.75 CPUs; above 0.5 in 1 of 29 runs"):
+                     "0.75 CPUs; above 0.5 in 1 of 30 runs"):
             self.assertIn(fact, self.page)
+
+    def test_ops_and_their_bounds(self):
+        self.assertEqual(
+            self.rows_under("Ops and their bounds"),
+            [["`matmul/Q4_0/fast/rows:1`", "16.8 GB/s", "memory", "80 %"]])
 
     def test_the_files_beside_the_page(self):
         self.assertIn(f"({NAME}.csv)", self.page)

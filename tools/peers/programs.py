@@ -14,7 +14,8 @@ from . import cases
 from .rows import STEP_BYTES
 
 CONTEXT = 4096  # tokens that the servers keep room for
-READ_TEST = "attend/f16/past:512/tokens:1/"
+READ_TEST = "^attend/f16/past:512/tokens:1/"
+OPS = "fast|matmul/(F32|BF16)|attend|norm|rope|mul$"
 RUN_MLX_LM = Path(__file__).with_name("run_mlx_lm.py")
 
 
@@ -43,10 +44,31 @@ class Programs:
 
     def read_bandwidth(self):
         """GB a second, of the cores that the programs may use."""
+        return self._ops_bench(READ_TEST)[0]["memory"]
+
+    def ops(self):
+        """(name, rate, unit, share of the bound, bound) of quern's ops."""
+        bounds, runs = self._ops_bench(OPS)
+        found = []
+        for run in runs:
+            bound = run["label"]
+            unit = "GB/s" if bound == "memory" else "GFLOP/s"
+            if bounds[bound]:
+                name = run["run_name"].removesuffix("/real_time")
+                found.append((name, run[unit], unit,
+                              run[unit] / bounds[bound], bound))
+        return found
+
+    def _ops_bench(self, tests):
+        """The bounds, in units of 1e9 a second, and the runs."""
         out = output_of(
             [self._quern.parent / "bench/ops_bench", "--benchmark_format=json",
-             f"--benchmark_filter=^{READ_TEST}"], cases.QUERN)
-        return float(json.loads(out)["context"]["bandwidth_GB/s"])
+             f"--benchmark_filter={tests}"], cases.QUERN)
+        result = json.loads(out)
+        bounds = {name.split("_")[0]: float(value)
+                  for name, value in result["context"].items()
+                  if name in ("memory_GB/s", "f32_GFLOP/s", "int8_GFLOP/s")}
+        return bounds, result["benchmarks"]
 
     def _run_quern(self, case, model):
         path = self._models[model]

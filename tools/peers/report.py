@@ -3,7 +3,7 @@
 import re
 
 from . import plot
-from .cases import CASES, DEEP, LIMITS_S, MODELS, NEAR
+from .cases import CASES, DEEP, LIMITS_S, MODELS, NEAR, reason_of
 from .results import BUSY, Results
 
 HEAD = """# Benchmarks
@@ -46,6 +46,7 @@ def markdown(results, files):
         if lines := results.lines_of(case):
             parts.append(case_section(case, lines))
     parts.append(depth_section(results))
+    parts.append(ops_section(results))
     return "\n".join(part for part in parts if part)
 
 
@@ -106,3 +107,17 @@ def depth_section(results):
     return rows and (
         "## What 8192 tokens leave of the speed after 128\n\n" +
         table(["", "quern", "llama.cpp"], rows))
+
+
+def ops_section(results):
+    """Each op's share of what bounds it."""
+    rows = [[f"`{name}`", f"{number(rate)} {unit}", bound,
+             f"{100 * share:.0f} %", reason_of(name) if share < 0.6 else ""]
+            for name, rate, unit, share, bound in results.ops()]
+    return rows and (
+        "## Ops and their bounds\n\nWhat one op of quern does alone (all "
+        "threads, weights and keys beyond the caches), and its share of what "
+        "the machine was seen to do at most in the same minute: bytes read "
+        "from memory, or multiplications and additions in f32 or int8 from "
+        "registers. The reason stands where it is under 60 %.\n\n" +
+        table(["op", "rate", "bound", "share", "reason"], rows))

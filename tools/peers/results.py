@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from .cases import CASES, MODELS, QUERN
-from .rows import BANDWIDTH, MACHINE, STEP_BYTES
+from .rows import BANDWIDTH, MACHINE, OF, OP, STEP_BYTES
 
 BUSY = 0.5  # CPUs of other programs beyond which a run is doubtful
 
@@ -44,10 +44,21 @@ class Results:
         self.lines = [line for case in CASES for model in MODELS
                       if (line := self._line(case, model))]
 
+    def ops(self):
+        """(name, rate, unit, share, bound) of each op."""
+        found = {}
+        for row in self._runs:
+            if row.case.startswith(OP):
+                found.setdefault(row.case.removeprefix(OP), []).append(row)
+        return [(name, rate.value, rate.unit, share.value,
+                 share.unit.removeprefix(OF))
+                for name, (rate, share) in found.items()]
+
     def busy_runs(self):
         """How many runs there are, how many beside other programs, and the
         highest load of those."""
-        loads = [row.load for row in self._runs if row.unit != STEP_BYTES]
+        loads = [row.load for row in self._runs
+                 if row.unit != STEP_BYTES and not row.unit.startswith(OF)]
         return len(loads), sum(load > BUSY for load in loads), max(loads)
 
     def lines_of(self, case):

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, fields
 MACHINE = "machine"  # the side of facts and of the read bandwidth
 BANDWIDTH = "read bandwidth"
 STEP_BYTES = "bytes/step"
+OP = "op "          # before the name of an op, as a case
+OF = "share of "    # before the name of its bound, as a unit
 
 
 @dataclass(frozen=True)

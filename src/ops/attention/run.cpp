@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "ops/huge_pages.h"
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
 
@@ -345,6 +346,7 @@ AttendPlan::AttendPlan(std::vector<AttendRow> rows,
     if (row.planes.shape() != wanted) {
       part.before = std::move(part.planes);
       part.planes = array(allocate(kv.bytes(row.capacity)), wanted, kv.dtype());
+      prefer_huge_pages(part.planes.data<uint8_t>(), part.planes.nbytes());
     }
     parts.push_back(std::move(part));
   }

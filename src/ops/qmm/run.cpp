@@ -13,6 +13,8 @@ constexpr int kTilesAtLeast = 4;  // tiles worth a claim of a thread
 
 // Int8Rows over memory of the calling thread, kept for its next matmul.
 Int8Rows int8_scratch(int rows, int k) {
+  const int block = rows == 1 ? 1 : kBlockRows;
+  rows = qmm::round_up(rows, block);
   const size_t units = size_t(rows) * (k / 32);
   thread_local std::vector<int8_t> q;
   thread_local std::vector<float> scale, sum;
@@ -21,7 +23,7 @@ Int8Rows int8_scratch(int rows, int k) {
   scale.resize(units);
   sum.resize(units);
   half_sums.resize(units * 2);
-  return {k, q.data(), scale.data(), sum.data(), half_sums.data()};
+  return {k, q.data(), scale.data(), sum.data(), half_sums.data(), block};
 }
 
 // x as the kernels of one call take it.
@@ -111,9 +113,13 @@ class Run {
     const int at = m * terms();
     kernels().quantize_rows(row, 0, at, at + 1, to);
     if (!o_.fine) return;
-    const int8_t* q = to.q + int64_t(at) * k_;
-    const float* scale = to.scale + int64_t(at) * (k_ / 32);
-    for (int i = 0; i < k_; i++) rest[i] = row[i] - scale[i / 32] * q[i];
+    for (int u = 0; u < k_ / 32; u++) {
+      const int8_t* q = to.q_at(at, u);
+      const float scale = to.scale[to.at(at, u)];
+      for (int i = 0; i < 32; i++) {
+        rest[u * 32 + i] = row[u * 32 + i] - scale * q[i];
+      }
+    }
     kernels().quantize_rows(rest, 0, at + 1, at + 2, to);
   }
 
