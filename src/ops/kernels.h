@@ -85,6 +85,18 @@ struct Kernels {
                       const float* sum_b, const float* out_b, int head_dim);
   // y = x * factor
   void (*scale)(const float* x, float factor, int size, float* y);
+
+  // One row of keys or values into its codes, as turbo/codec.h and
+  // affine/codec.h say, to the bit.
+  void (*encode_turbo_keys)(const float* x, int head_dim, int bits,
+                            uint8_t* codes, uint16_t* scales, uint16_t* zeros);
+  void (*encode_turbo_values)(const float* x, int head_dim, int bits,
+                              uint8_t* codes, uint16_t* scales);
+  void (*encode_affine)(const float* x, int size, int bits, int group,
+                        qmm::Number number, uint8_t* codes, void* scales,
+                        void* biases);
+  // x [head_dim]: its normalised Walsh-Hadamard transform, in place.
+  void (*fwht)(float* x, int head_dim);
 };
 
 enum class Isa { portable, neon, avx2, avx512 };
