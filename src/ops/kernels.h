@@ -97,6 +97,16 @@ struct Kernels {
                         void* biases);
   // x [head_dim]: its normalised Walsh-Hadamard transform, in place.
   void (*fwht)(float* x, int head_dim);
+  // The way back, with one scale (and zero) for each `group` elements.
+  void (*decode_turbo_keys)(const uint8_t* codes, const float* scales,
+                            const float* zeros, int group, int head_dim,
+                            int bits, float* out);
+  void (*decode_turbo_values)(const uint8_t* codes, const float* scales,
+                              int group, int head_dim, int bits,
+                              const float* centroids, float* out);
+  // Numbers of another type to f32 and back; size is a multiple of 32.
+  void (*widen)(qmm::Number number, const void* x, int size, float* y);
+  void (*narrow)(qmm::Number number, const float* x, int size, void* y);
 };
 
 enum class Isa { portable, neon, avx2, avx512 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/kernels.h"
+#include "ops/turbo/format.h"
 
 namespace quern {
 namespace {
@@ -310,8 +311,16 @@ void check_encoders() {
         kernel.fwht(y, D);
       });
       const size_t halves = 2 * D / 32;
+      const Floats scales = normal(D / 32), zeros = normal(D / 32);
       for (int bits : {2, 3, 4, 5, 8}) {
         const size_t codes = D * bits / 8;
+        const auto* any = (const uint8_t*)x.data();
+        compare("decode_turbo", 0, 2 * D, [&](const Kernels& kernel, float* y) {
+          kernel.decode_turbo_keys(any, scales.data(), zeros.data(), 32, D,
+                                   bits, y);
+          kernel.decode_turbo_values(any, scales.data(), 32, D, bits,
+                                     turbo::centroids(bits), y + D);
+        });
         compare_bytes("encode_turbo_keys", codes + 2 * halves,
                       [&](const Kernels& kernel, uint8_t* out) {
                         uint16_t* scales = (uint16_t*)(out + codes);

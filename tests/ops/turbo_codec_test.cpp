@@ -421,6 +421,42 @@ TEST_P(TurboEncoder, EqualsThePlainCodec) {
   }
 }
 
+TEST(TurboDecoder, VectorsDecodeAsThePlainCodec) {
+  for (Isa isa : test::available_isas()) {
+    use_isa(isa);
+    for (int D : kHeadDims) {
+      for (const Floats& x : odd_rows(D, D)) {
+        for (int group : {32, 64}) {
+          const Floats scales = test::normal_floats(D / group, group);
+          const Floats zeros = test::normal_floats(D / group, D);
+          Floats out(D), expected(D);
+          for (int bits : kKeyBits) {
+            const Encoded e = kPlain.keys(x, bits);
+            kernels().decode_turbo_keys(e.codes.data(), scales.data(),
+                                        zeros.data(), group, D, bits,
+                                        out.data());
+            turbo::decode_keys(e.codes.data(),
+                               {scales.data(), qmm::Number::f32, group},
+                               {zeros.data(), qmm::Number::f32, group}, D, bits,
+                               expected.data());
+            ASSERT_TRUE(test::same_bits(out, expected)) << D << " k" << bits;
+          }
+          for (int bits : kValueBits) {
+            const Encoded e = kPlain.values(x, bits);
+            kernels().decode_turbo_values(e.codes.data(), scales.data(), group,
+                                          D, bits, turbo::centroids(bits),
+                                          out.data());
+            turbo::decode_values(e.codes.data(),
+                                 {scales.data(), qmm::Number::f32, group}, D,
+                                 bits, turbo::centroids(bits), expected.data());
+            ASSERT_TRUE(test::same_bits(out, expected)) << D << " v" << bits;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(TurboEncoder, KeysTakeAnyWholeGroups) {
   const Floats x = test::normal_floats(96, 1);
   const Floats last(x.begin() + 64, x.end());
