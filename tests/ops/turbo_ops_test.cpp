@@ -631,6 +631,13 @@ TEST(TurboOpsErrors, SayWhatWasExpected) {
             "[turbo] 3 codes of 5 bits are no whole bytes");
   EXPECT_EQ(error_of([] { turbo::packed_dim(64, 6); }),
             "[turbo] no codes of 6 bits");
+  const array bytes = mx::zeros({3}, mx::uint8);
+  EXPECT_EQ(error_of([&] { turbo::unpack_bits(bytes, 5); }),
+            "[turbo] 4 codes of 5 bits are no whole bytes");
+  EXPECT_EQ(error_of([&] { turbo::pack_bits(array(uint8_t(1)), 4); }),
+            "[turbo] expected an array [..., D], not a number");
+  EXPECT_EQ(error_of([] { turbo::unrotate(array(1.f)); }),
+            "[turbo.unrotate] expected f32, f16 or bf16 [..., D]");
   EXPECT_EQ(error_of([] { turbo::fwht(mx::zeros({96}), true); }),
             "[turbo.signs] head dim 96 is none of 64, 128, 256, 512");
 }

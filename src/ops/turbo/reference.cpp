@@ -10,6 +10,11 @@ namespace {
 using mx::array;
 using mx::StreamOrDevice;
 
+int last_dim(const array& a) {
+  if (a.ndim() == 0) fail("[turbo] expected an array [..., D], not a number");
+  return a.shape(-1);
+}
+
 // The last dimension replaced by `dims`.
 mx::Shape ending(const array& a, std::initializer_list<int> dims) {
   mx::Shape shape(a.shape().begin(), a.shape().end() - 1);
@@ -60,7 +65,7 @@ array bytes_of(const array& bits, StreamOrDevice s) {
 }  // namespace
 
 array pack_bits(const array& codes, int bits, StreamOrDevice s) {
-  const int bytes = packed_dim(codes.shape(-1), bits);
+  const int bytes = packed_dim(last_dim(codes), bits);
   if (bits == 8) return codes;
   const array all = bits_of(mx::astype(codes, mx::uint8, s), bits, s);
   return bytes_of(mx::reshape(all, ending(codes, {bytes, 8}), s), s);
@@ -68,15 +73,18 @@ array pack_bits(const array& codes, int bits, StreamOrDevice s) {
 
 array unpack_bits(const array& packed, int bits, StreamOrDevice s) {
   if (!is_value_bits(bits)) fail("[turbo] no codes of {} bits", bits);
-  const int size = packed.shape(-1) * 8 / bits;
-  packed_dim(size, bits);
+  const int size = int(int64_t(last_dim(packed)) * 8 / bits);
+  if (packed_dim(size, bits) != packed.shape(-1)) {
+    fail("[turbo] {} bytes are no whole codes of {} bits", packed.shape(-1),
+         bits);
+  }
   if (bits == 8) return packed;
   return bytes_of(
       mx::reshape(bits_of(packed, 8, s), ending(packed, {size, bits}), s), s);
 }
 
 array fwht(const array& x, bool encode, StreamOrDevice s) {
-  const array signs = sign_array(x.shape(-1));
+  const array signs = sign_array(last_dim(x));
   const array y = mx::astype(x, mx::float32, s);
   if (encode) {
     return mx::hadamard_transform(mx::multiply(y, signs, s), std::nullopt, s);

@@ -89,7 +89,7 @@ std::optional<Decoded> try_decode_inverse(const KvPlanes& planes,
                                           const mx::array& signs, KvBits bits,
                                           int head_dim,
                                           mx::StreamOrDevice s = {});
-// The best of both: values bf16, as encoded or (defer_v) rotated.
+// Values bf16, as encoded or (defer_v) rotated, the fastest way.
 std::optional<Decoded> try_decode(const KvPlanes& planes, KvBits bits,
                                   int head_dim, bool defer_v,
                                   mx::StreamOrDevice s = {});
