@@ -285,6 +285,35 @@ TEST_P(TurboOps, JointDecodeOfViews) {
   }
 }
 
+TEST_P(TurboOps, JointDecodeOfRandomViews) {
+  std::mt19937 random(7);
+  auto draw = [&](int low, int high) {
+    return low + int(random() % unsigned(high - low + 1));
+  };
+  for (int round = 0; round < 60; round++) {
+    const int D = kHeadDims[draw(0, 3)];
+    const KvBits bits{kKeyBits[draw(0, 3)], kValueBits[draw(0, 4)]};
+    const mx::Shape shape = {draw(1, 3), draw(1, 4), draw(1, 60), D};
+    const KvPlanes p = encoded(random_input(shape, 2 * round),
+                               random_input(shape, 2 * round + 1), bits);
+    mx::Shape from(4, 0), to(4, 0), step(4, 1);
+    for (int axis = 0; axis < 3; axis++) {
+      from[axis] = draw(0, shape[axis] - 1);
+      to[axis] = draw(from[axis] + 1, shape[axis]);
+      step[axis] = draw(1, 3);
+    }
+    const bool swapped = draw(0, 1);  // batch and heads
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    check_joint(cut(p,
+                    [&](const array& a) {
+                      to[3] = a.shape(3);
+                      const array view = mx::slice(a, from, to, step);
+                      return swapped ? mx::swapaxes(view, 0, 1) : view;
+                    }),
+                bits, D);
+  }
+}
+
 TEST_P(TurboOps, EveryWidthAndHeadInOneGo) {
   int seed = 50;
   for (int D : kHeadDims) {
