@@ -1,7 +1,9 @@
 // The kernels on simd/neon.h. Compiled with that instruction set's flags:
 // nothing from the standard library may be instantiated here.
+#include "ops/affine/codec.h"
 #include "ops/kernels.h"
 #include "ops/simd/neon.h"
+#include "ops/turbo/format.h"
 
 namespace quern::neon {
 
@@ -10,6 +12,7 @@ namespace quern::neon {
 #include "ops/kernels_matmul.inc"
 #include "ops/kernels_rows.inc"
 #include "ops/kernels_attention.inc"
+#include "ops/kernels_kv.inc"
 #include "ops/kernels_table.inc"
 // clang-format on
 

@@ -1,7 +1,9 @@
 // The kernels on simd/portable.h. Compiled with that instruction set's flags:
 // nothing from the standard library may be instantiated here.
+#include "ops/affine/codec.h"
 #include "ops/kernels.h"
 #include "ops/simd/portable.h"
+#include "ops/turbo/format.h"
 
 namespace quern::portable {
 
@@ -10,6 +12,7 @@ namespace quern::portable {
 #include "ops/kernels_matmul.inc"
 #include "ops/kernels_rows.inc"
 #include "ops/kernels_attention.inc"
+#include "ops/kernels_kv.inc"
 #include "ops/kernels_table.inc"
 // clang-format on
 

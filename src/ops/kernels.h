@@ -98,6 +98,28 @@ struct Kernels {
                       const float* sum_b, const float* out_b, int head_dim);
   // y = x * factor
   void (*scale)(const float* x, float factor, int size, float* y);
+
+  // One row of keys or values into its codes, as turbo/codec.h and
+  // affine/codec.h say, to the bit.
+  void (*encode_turbo_keys)(const float* x, int head_dim, int bits,
+                            uint8_t* codes, uint16_t* scales, uint16_t* zeros);
+  void (*encode_turbo_values)(const float* x, int head_dim, int bits,
+                              uint8_t* codes, uint16_t* scales);
+  void (*encode_affine)(const float* x, int size, int bits, int group,
+                        qmm::Number number, uint8_t* codes, void* scales,
+                        void* biases);
+  // x [head_dim]: its normalised Walsh-Hadamard transform, in place.
+  void (*fwht)(float* x, int head_dim);
+  // The way back, with one scale (and zero) for each `group` elements.
+  void (*decode_turbo_keys)(const uint8_t* codes, const float* scales,
+                            const float* zeros, int group, int head_dim,
+                            int bits, float* out);
+  void (*decode_turbo_values)(const uint8_t* codes, const float* scales,
+                              int group, int head_dim, int bits,
+                              const float* centroids, float* out);
+  // Numbers of another type to f32 and back; size is a multiple of 32.
+  void (*widen)(qmm::Number number, const void* x, int size, float* y);
+  void (*narrow)(qmm::Number number, const float* x, int size, void* y);
 };
 
 enum class Isa { portable, neon, avx2, avx512, amx };

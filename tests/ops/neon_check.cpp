@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/kernels.h"
+#include "ops/turbo/format.h"
 
 namespace quern {
 namespace {
@@ -274,6 +275,82 @@ void check_attention() {
   }
 }
 
+// Rows with ties, zeros, constants, far offsets and odd numbers.
+std::vector<Floats> kv_rows(int head_dim) {
+  std::vector<Floats> rows;
+  for (float scale : {1.f, 1e-20f, 1e30f}) {
+    rows.push_back(normal(head_dim, scale));
+  }
+  Floats mixed = normal(head_dim, 3);
+  for (int i = 0; i < 32; i++) mixed[i] = std::nearbyint(mixed[i]);
+  for (int i = 32; i < 64; i++) mixed[i] += 300;
+  rows.push_back(mixed);
+  rows.push_back(Floats(head_dim, -0.f));
+  rows.push_back(Floats(head_dim, 0.5f));
+  mixed[3] = NAN;
+  mixed[40] = -INFINITY;
+  rows.push_back(mixed);
+  return rows;
+}
+
+// Every byte of a row's codes and scales as a float.
+template <class Encode>
+void compare_bytes(const std::string& what, size_t size, Encode encode) {
+  compare(what, 0, size, [&](const Kernels& kernel, float* y) {
+    std::vector<uint8_t> bytes(size);
+    encode(kernel, bytes.data());
+    for (size_t i = 0; i < size; i++) y[i] = bytes[i];
+  });
+}
+
+void check_encoders() {
+  for (int D : {64, 128, 256, 512}) {
+    for (const Floats& x : kv_rows(D)) {
+      compare("fwht", 0, D, [&](const Kernels& kernel, float* y) {
+        std::copy(x.begin(), x.end(), y);
+        kernel.fwht(y, D);
+      });
+      const size_t halves = 2 * D / 32;
+      const Floats scales = normal(D / 32), zeros = normal(D / 32);
+      for (int bits : {2, 3, 4, 5, 8}) {
+        const size_t codes = D * bits / 8;
+        const auto* any = (const uint8_t*)x.data();
+        compare("decode_turbo", 0, 2 * D, [&](const Kernels& kernel, float* y) {
+          kernel.decode_turbo_keys(any, scales.data(), zeros.data(), 32, D,
+                                   bits, y);
+          kernel.decode_turbo_values(any, scales.data(), 32, D, bits,
+                                     turbo::centroids(bits), y + D);
+        });
+        compare_bytes("encode_turbo_keys", codes + 2 * halves,
+                      [&](const Kernels& kernel, uint8_t* out) {
+                        uint16_t* scales = (uint16_t*)(out + codes);
+                        kernel.encode_turbo_keys(x.data(), D, bits, out, scales,
+                                                 scales + D / 32);
+                      });
+        compare_bytes("encode_turbo_values", codes + halves,
+                      [&](const Kernels& kernel, uint8_t* out) {
+                        kernel.encode_turbo_values(x.data(), D, bits, out,
+                                                   (uint16_t*)(out + codes));
+                      });
+      }
+      for (int bits : {4, 8}) {
+        for (Number number : {Number::f32, Number::f16, Number::bf16}) {
+          for (int group : {32, 64}) {
+            const size_t codes = D * bits / 8;
+            const size_t scales = D / group * qmm::number_bytes(number);
+            compare_bytes("encode_affine", codes + 2 * scales,
+                          [&](const Kernels& kernel, uint8_t* out) {
+                            kernel.encode_affine(x.data(), D, bits, group,
+                                                 number, out, out + codes,
+                                                 out + codes + scales);
+                          });
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quern
 
@@ -282,6 +359,7 @@ int main() {
   quern::check_matmul();
   quern::check_rows();
   quern::check_attention();
+  quern::check_encoders();
   std::printf("%d differences\n", quern::failures);
   return quern::failures != 0;
 }

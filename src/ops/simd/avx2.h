@@ -65,6 +65,15 @@ inline F nearest(F a) { return _mm256_round_ps(a, 8); }
 inline F below(F a, F b, F yes, F no) {
   return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
+template <int h>
+inline F butterfly(F a) {
+  F b;
+  if constexpr (h == 1) b = _mm256_permute_ps(a, 0xb1);
+  if constexpr (h == 2) b = _mm256_permute_ps(a, 0x4e);
+  if constexpr (h == 4) b = _mm256_permute2f128_ps(a, a, 1);
+  constexpr int upper = h == 1 ? 0xaa : h == 2 ? 0xcc : 0xf0;
+  return _mm256_blend_ps(_mm256_add_ps(a, b), _mm256_sub_ps(b, a), upper);
+}
 inline float total(F a) {
   __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   x = _mm_add_ps(x, _mm_movehl_ps(x, x));

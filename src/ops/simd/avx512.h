@@ -59,6 +59,17 @@ inline F nearest(F a) { return _mm512_roundscale_ps(a, 8); }
 inline F below(F a, F b, F yes, F no) {
   return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
+template <int h>
+inline F butterfly(F a) {
+  F b;
+  if constexpr (h == 1) b = _mm512_permute_ps(a, 0xb1);
+  if constexpr (h == 2) b = _mm512_permute_ps(a, 0x4e);
+  if constexpr (h == 4) b = _mm512_shuffle_f32x4(a, a, 0xb1);
+  if constexpr (h == 8) b = _mm512_shuffle_f32x4(a, a, 0x4e);
+  constexpr __mmask16 upper[] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00};
+  constexpr int at = h == 1 ? 0 : h == 2 ? 1 : h == 4 ? 2 : 3;
+  return _mm512_mask_sub_ps(_mm512_add_ps(a, b), upper[at], b, a);
+}
 inline float total(F a) { return _mm512_reduce_add_ps(a); }
 inline float most(F a) { return _mm512_reduce_max_ps(a); }
 inline F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }

@@ -54,6 +54,17 @@ inline F nearest(F a) { return vrndnq_f32(a); }
 inline F below(F a, F b, F yes, F no) {
   return vbslq_f32(vcltq_f32(a, b), yes, no);
 }
+template <int h>
+inline F butterfly(F a) {
+  if constexpr (h == 1) {
+    const F b = vrev64q_f32(a);
+    return vtrn1q_f32(vaddq_f32(a, b), vsubq_f32(a, b));
+  } else {
+    const F b = vextq_f32(a, a, 2);
+    return vcombine_f32(vget_low_f32(vaddq_f32(a, b)),
+                        vget_high_f32(vsubq_f32(b, a)));
+  }
+}
 inline float total(F a) { return vaddvq_f32(a); }
 inline float most(F a) { return vmaxvq_f32(a); }
 inline F scale_by_power(F x, F n) {

@@ -129,6 +129,14 @@ inline F nearest(F a) {
 inline F below(F a, F b, F yes, F no) {
   return map([&](int i) { return a.v[i] < b.v[i] ? yes.v[i] : no.v[i]; });
 }
+// Each pair of lanes i, i + h (i / h even) becomes its sum and difference; h is
+// a power of two below W.
+template <int h>
+inline F butterfly(F a) {
+  return map([&](int i) {
+    return i / h % 2 ? a.v[i - h] - a.v[i] : a.v[i] + a.v[i + h];
+  });
+}
 // The lanes' sum (in a fixed order of the device's) and maximum.
 inline float total(F a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
 inline float most(F a) {

@@ -1,0 +1,131 @@
+// Time of the KV codecs: one row into codes on one thread, and the packed
+// decode of a cache with and without the inverse rotation in the same pass.
+#include <benchmark/benchmark.h>
+#include <mlx/mlx.h>
+
+#include <random>
+#include <string>
+
+#include "ops/kernels.h"
+#include "ops/thread_pool.h"
+#include "ops/turbo/turbo.h"
+
+namespace quern {
+namespace {
+
+using turbo::KvBits;
+using turbo::KvPlanes;
+
+struct RowBuffers {
+  float x[512];
+  uint8_t codes[512];
+  uint16_t scales[16], zeros[16];
+  float wide[32];
+
+  RowBuffers() {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (float& v : x) v = normal(random);
+  }
+};
+
+void count_rows(benchmark::State& state, int head_dim) {
+  state.counters["elements/s"] = benchmark::Counter(
+      head_dim, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void encode_keys(benchmark::State& state) {
+  RowBuffers row;
+  const int D = int(state.range(0)), bits = int(state.range(1));
+  for (auto _ : state) {
+    kernels().encode_turbo_keys(row.x, D, bits, row.codes, row.scales,
+                                row.zeros);
+    benchmark::ClobberMemory();
+  }
+  count_rows(state, D);
+}
+
+void encode_values(benchmark::State& state) {
+  RowBuffers row;
+  const int D = int(state.range(0)), bits = int(state.range(1));
+  for (auto _ : state) {
+    kernels().encode_turbo_values(row.x, D, bits, row.codes, row.scales);
+    benchmark::ClobberMemory();
+  }
+  count_rows(state, D);
+}
+
+void encode_affine(benchmark::State& state) {
+  RowBuffers row;
+  const int D = int(state.range(0)), bits = int(state.range(1));
+  for (auto _ : state) {
+    kernels().encode_affine(row.x, D, bits, 64, qmm::Number::f16, row.codes,
+                            row.wide, row.wide + 16);
+    benchmark::ClobberMemory();
+  }
+  count_rows(state, D);
+}
+
+enum class Decode { joint, joint_then_unrotate, inverse };
+
+void decode(benchmark::State& state, Decode how, KvBits bits) {
+  const int tokens = int(state.range(0)), D = int(state.range(1));
+  const mx::array x = mx::random::normal({1, 4, tokens, D});
+  const KvPlanes p{turbo::encode_keys(x, bits.keys),
+                   turbo::encode_values(x, bits.values)};
+  const mx::array table = turbo::centroid_array(bits.values);
+  const mx::array signs = turbo::sign_array(D);
+  mx::eval(p.keys.codes, p.values.codes, table, signs);
+  for (auto _ : state) {
+    if (how == Decode::inverse) {
+      const auto out = turbo::try_decode_inverse(p, table, signs, bits, D);
+      mx::eval(out->k, out->v);
+    } else {
+      const auto out =
+          turbo::try_joint_decode(p, table, bits, D, how == Decode::joint);
+      mx::array v = out->v;
+      if (how == Decode::joint_then_unrotate) {
+        v = mx::astype(turbo::unrotate(v), mx::bfloat16);
+      }
+      mx::eval(out->k, v);
+    }
+  }
+  count_rows(state, 2 * 4 * tokens * D);
+}
+
+void add_encode(const char* name, void (*bench)(benchmark::State&),
+                std::initializer_list<int> widths) {
+  auto* b = benchmark::RegisterBenchmark(name, bench);
+  b->ArgNames({"head_dim", "bits"});
+  for (int D : {64, 128, 256}) {
+    for (int bits : widths) b->Args({D, bits});
+  }
+}
+
+void add_decode(const char* name, Decode how) {
+  auto* b = benchmark::RegisterBenchmark(name, decode, how, KvBits{8, 3});
+  b->ArgNames({"tokens", "head_dim"})->UseRealTime();
+  b->Unit(benchmark::kMicrosecond);
+  for (int D : {64, 128, 256, 512}) {
+    for (int tokens : {1, 16, 256, 4096}) b->Args({tokens, D});
+  }
+}
+
+}  // namespace
+}  // namespace quern
+
+int main(int argc, char** argv) {
+  using namespace quern;
+  mx::set_default_device(mx::Device::cpu);
+  add_encode("encode_keys", encode_keys, {2, 4, 5, 8});
+  add_encode("encode_values", encode_values, {2, 3, 4, 5, 8});
+  add_encode("encode_affine", encode_affine, {4, 8});
+  add_decode("decode/rotated", Decode::joint);
+  add_decode("decode/then_unrotate", Decode::joint_then_unrotate);
+  add_decode("decode/inverse", Decode::inverse);
+  benchmark::AddCustomContext("isa", kernels().name);
+  benchmark::AddCustomContext("threads",
+                              std::to_string(thread_pool().threads()));
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,13 @@
+// Single numbers of the stored types.
+#pragma once
+
+#include "ops/qmm/format.h"
+
+namespace quern {
+
+float number_at(const void* data, qmm::Number number, int64_t i);
+// Rounded to nearest even; NaN of f16 is 0x7e00 and of bf16 0x7fc0 (their sign
+// aside).
+void set_number(void* data, qmm::Number number, int64_t i, float x);
+
+}  // namespace quern

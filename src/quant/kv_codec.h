@@ -1,0 +1,43 @@
+// The codecs of keys and values by name: what `--kv` says, what a cache is
+// signed with, what a token takes of memory. The codes themselves are in
+// ops/turbo and ops/affine.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "ops/qmm/format.h"
+
+namespace quern {
+
+struct KvCodec {
+  enum class Kind : uint8_t { raw, affine, turbo };
+
+  Kind kind = Kind::raw;
+  int key_bits = 0, value_bits = 0;  // of a code; raw has none
+  int group = 0;                     // elements of head_dim that share a scale
+  qmm::Number number = qmm::Number::f16;  // of scales; of raw's elements
+
+  bool operator==(const KvCodec&) const = default;
+
+  std::string name() const;       // raw, 4, 8, turbo-k8v3
+  std::string signature() const;  // equal ones hold the same bytes
+  bool supports(int head_dim) const;
+  // Throws Error with the head dims it takes, if this is none of them.
+  void require(int head_dim) const;
+  // Keys and values of one token in one KV head.
+  size_t bytes_per_token(int head_dim) const;
+};
+
+// These throw Error for what no codec has.
+KvCodec raw_kv(qmm::Number number = qmm::Number::f16);
+KvCodec affine_kv(int bits, int group = 64,
+                  qmm::Number number = qmm::Number::f16);
+KvCodec turbo_kv(int key_bits = 8, int value_bits = 3);
+
+// `raw` or `off`, `4`, `8`, `turbo`, `turbo:k8v3`; also the name() of a codec.
+// Throws Error that names the scheme and what is allowed.
+KvCodec parse_kv_codec(std::string_view scheme);
+
+}  // namespace quern
