@@ -116,7 +116,7 @@ void add_row_ops() {
     return rms_norm(a, weight, 1e-6f);
   });
   add_row_op("rope", 1, [=](const mx::array& a, const mx::array&) {
-    return rope(mx::reshape(a, {512, 32, 128}), table, {.head_dim = 128});
+    return rope(a, table, {.head_dim = 128});
   });
   add_row_op("silu_mul", 2, [](const mx::array& a, const mx::array& b) {
     return gated(Gate::silu, a, b);
@@ -133,6 +133,7 @@ void add_matmul(const char* name, const Format& format) {
     benchmark::RegisterBenchmark(full.c_str(), matmul_rows, format, precision)
         ->Arg(1)
         ->Arg(8)
+        ->Arg(12)
         ->Arg(512)
         ->ArgName("rows")
         ->UseRealTime()

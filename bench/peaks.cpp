@@ -41,7 +41,7 @@ double rate(double amount, Work work) {
 #define QUERN_ROUNDS(instruction)                                     \
   for (int i = 0; i < kRounds; i++) {                                 \
     _Pragma("GCC unroll 16") for (int j = 0; j < kSums; j++) {        \
-      asm volatile(instruction : "+v"(sums[j]) : "v"(one), "v"(one)); \
+      asm volatile(instruction : "+x"(sums[j]) : "x"(one), "x"(one)); \
     }                                                                 \
   }
 
@@ -56,6 +56,10 @@ __attribute__((target("avx2,fma"))) void f32_avx2(int) {
 __attribute__((target("avx512f,avx512vnni"))) void int8_avx512(int) {
   __m512i sums[kSums] = {}, one = _mm512_set1_epi8(1);
   QUERN_ROUNDS("vpdpbusd %1, %2, %0")
+}
+__attribute__((target("avx2,avxvnni"))) void int8_avx_vnni(int) {
+  __m256i sums[kSums] = {}, one = _mm256_set1_epi8(1);
+  QUERN_ROUNDS("%{vex%} vpdpbusd %1, %2, %0")
 }
 // Pairs of products and their sum, without what brings them to 32 bits.
 __attribute__((target("avx2"))) void int8_avx2(int) {
@@ -119,7 +123,7 @@ double f32_peak() {
 #if defined(__x86_64__)
   constexpr double kEach = double(kRounds) * kSums;
   if (uses(Isa::amx) || uses(Isa::avx512)) return rate(32 * kEach, f32_avx512);
-  if (uses(Isa::avx2)) return rate(16 * kEach, f32_avx2);
+  if (uses(Isa::avx_vnni) || uses(Isa::avx2)) return rate(16 * kEach, f32_avx2);
 #endif
   return 0;
 }
@@ -130,6 +134,7 @@ double int8_peak() {
   if (uses(Isa::amx))
     return rate(4 * 2 * 16 * 16 * 64 * double(kRounds), int8_amx);
   if (uses(Isa::avx512)) return rate(128 * kEach, int8_avx512);
+  if (uses(Isa::avx_vnni)) return rate(64 * kEach, int8_avx_vnni);
   if (uses(Isa::avx2)) return rate(32 * kEach, int8_avx2);
 #endif
   return 0;

@@ -1,5 +1,8 @@
 #include "cli/answer.h"
 
+#include <future>
+#include <utility>
+
 #include "cli/output.h"
 #include "ops/thread_pool.h"
 #include "text/detokenizer.h"
@@ -20,8 +23,9 @@ ChatTemplates load_templates(const ModelSource& source,
   if (!source.gguf()) {
     return ChatTemplates::from_directory(source.path()).or_throw();
   }
-  GgufVocabulary vocabulary = gguf_vocabulary(*source.gguf()).or_throw();
-  return ChatTemplates::from_source(std::move(vocabulary.chat_template))
+  return ChatTemplates::from_source(
+             std::string(
+                 source.gguf()->str("tokenizer.chat_template").value_or("")))
       .or_throw();
 }
 
@@ -40,9 +44,13 @@ TextSetup load_text_setup(const RunOptions& options,
   const Stopwatch watch;
   set_threads(options.threads);
   const ModelSource source(options.model);
-  Tokenizer tokenizer = source.load_tokenizer();
-  ChatTemplates templates = load_templates(source, template_file);
+  // A large vocabulary takes as long as the weights.
+  auto text = std::async(std::launch::async, [&] {
+    return std::pair(source.load_tokenizer(),
+                     load_templates(source, template_file));
+  });
   auto model = source.load_model();
+  auto [tokenizer, templates] = text.get();
   return {source.path(), std::move(model), std::move(tokenizer),
           std::move(templates), watch.seconds()};
 }

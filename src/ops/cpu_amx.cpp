@@ -21,10 +21,12 @@ using namespace avx512;  // NOLINT: the vectors that the .inc file is written on
 #include "ops/kernels_tiles.inc"
 // clang-format on
 
-constexpr int kLeastRows = 8;  // fewer are faster in vectors
-constexpr int kDepth = 2048;   // k whose codes lie unpacked at once
-constexpr int kRows = 128;     // of x that meet one unpacking
-constexpr int kParts = 4;      // stretches of k under one scale, at a time
+// Fewer rows, or fewer that are left of a block, are faster in vectors.
+constexpr int kLeastRows = 24;
+constexpr int kLeastLeft = 10;
+constexpr int kDepth = 2048;  // k whose codes lie unpacked at once
+constexpr int kRows = 128;    // of x that meet one unpacking
+constexpr int kParts = 4;     // stretches of k under one scale, at a time
 
 // Halves of a unit have scales of their own, or not.
 template <qmm::Scales kind>
@@ -224,9 +226,10 @@ void multiply_tiles(const Tiles& w, int t_begin, int t_end, const Int8Rows& x,
 void matmul_int8(const Tiles& w, int t_begin, int t_end, const Int8Rows& x,
                  int m_begin, int m_end, const MatmulOut& out) {
   int m = m_begin;  // up to here on tiles
-  if (x.block == kBlockRows && m_begin % kBlockRows == 0) {
+  if (x.block == kBlockRows && m_begin % kBlockRows == 0 &&
+      m_end - m_begin >= kLeastRows) {
     const int left = (m_end - m_begin) % kBlockRows;
-    m = left < kLeastRows ? m_end - left : m_end;
+    m = left < kLeastLeft ? m_end - left : m_end;
   }
   if (m_begin < m) {
     for_code(w.format, [&]<int bits, qmm::Scales kind>() {

@@ -23,6 +23,9 @@ const Kernels& table();
 namespace avx512 {
 const Kernels& table();
 }
+namespace avx_vnni {
+const Kernels& table();
+}
 namespace avx2 {
 const Kernels& table();
 }
@@ -38,11 +41,13 @@ const Kernels& table();
 namespace {
 
 #if defined(__x86_64__)
+bool has_avx_vnni() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
 bool has_amx_int8() {
   unsigned a, b, c, d;
-  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-         (d & (kTile | kInt8)) == (kTile | kInt8);
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 3) == 3;
 }
 
 // The kernel keeps tile registers only for a process that asked it to.
@@ -57,6 +62,7 @@ const Kernels& table_of(Isa isa) {
 #if defined(__x86_64__)
     case Isa::amx: return amx::table();
     case Isa::avx512: return avx512::table();
+    case Isa::avx_vnni: return avx_vnni::table();
     case Isa::avx2: return avx2::table();
 #elif defined(__aarch64__)
     case Isa::neon: return neon::table();
@@ -72,7 +78,8 @@ Isa wanted_isa() {
       if (isa_available(isa)) return isa;
       fail("QUERN_ISA={}: this CPU does not have it", name);
     }
-    fail("QUERN_ISA={}: expected amx, avx512, avx2, neon or portable", name);
+    fail("QUERN_ISA={}: expected amx, avx512, avx_vnni, avx2, neon or portable",
+         name);
   }
   return *std::find_if(std::begin(kIsas), std::end(kIsas), isa_available);
 }
@@ -89,6 +96,7 @@ const char* isa_name(Isa isa) {
     case Isa::portable: return "portable";
     case Isa::neon: return "neon";
     case Isa::avx2: return "avx2";
+    case Isa::avx_vnni: return "avx_vnni";
     case Isa::avx512: return "avx512";
     case Isa::amx: return "amx";
   }
@@ -102,6 +110,7 @@ bool isa_available(Isa isa) {
     case Isa::avx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
              __builtin_cpu_supports("f16c");
+    case Isa::avx_vnni: return isa_available(Isa::avx2) && has_avx_vnni();
     case Isa::avx512:
       return isa_available(Isa::avx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") &&

@@ -122,10 +122,11 @@ struct Kernels {
   void (*narrow)(qmm::Number number, const float* x, int size, void* y);
 };
 
-enum class Isa { portable, neon, avx2, avx512, amx };
-inline constexpr Isa kIsas[] = {Isa::amx, Isa::avx512, Isa::avx2, Isa::neon,
-                                Isa::portable};  // the best first
-const char* isa_name(Isa isa);                   // as QUERN_ISA spells it
+enum class Isa { portable, neon, avx2, avx_vnni, avx512, amx };
+inline constexpr Isa kIsas[] = {
+    Isa::amx,  Isa::avx512, Isa::avx_vnni,
+    Isa::avx2, Isa::neon,   Isa::portable};  // the best first
+const char* isa_name(Isa isa);               // as QUERN_ISA spells it
 
 // The table in use: the best this CPU has, or what QUERN_ISA or use_isa names.
 const Kernels& kernels();

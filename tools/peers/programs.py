@@ -15,7 +15,7 @@ from .rows import STEP_BYTES
 
 CONTEXT = 4096  # tokens that the servers keep room for
 READ_TEST = "^attend/f16/past:512/tokens:1/"
-OPS = "fast|matmul/(F32|BF16)|attend|norm|rope|mul$"
+OPS = "fast|matmul/(F32|BF16)|attend|norm|rope|silu|gelu"
 RUN_MLX_LM = Path(__file__).with_name("run_mlx_lm.py")
 
 

@@ -1,5 +1,5 @@
-// Vectors of the AVX2 + FMA + F16C kernels. See simd/portable.h for the
-// meaning of each function.
+// Vectors of the AVX2 + FMA + F16C kernels, and of those that have AVX-VNNI
+// besides. See simd/portable.h for the meaning of each function.
 #pragma once
 
 #include <immintrin.h>
@@ -7,9 +7,14 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVXVNNI__)
+namespace quern::avx_vnni {
+inline constexpr const char* kName = "avx_vnni";
+#else
 namespace quern::avx2 {
-
 inline constexpr const char* kName = "avx2";
+#endif
+
 inline constexpr int W = 8;
 inline constexpr int kRowTile = 4;
 inline constexpr int kOneRow = 2;
@@ -131,13 +136,32 @@ inline Bytes keep(Bytes x, uint8_t mask) {
   return {_mm256_and_si256(x.v, _mm256_set1_epi8(char(mask)))};
 }
 inline Bytes merge(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, b.v)}; }
+// dot4 sums (code - kOffset) . a.
+#if defined(__AVXVNNI__)
+template <int bits>
+inline constexpr int kOffset = 0;
+template <int bits>
+inline I dot4(I acc, Bytes w, const int8_t* a) {
+  int32_t quad;
+  std::memcpy(&quad, a, 4);
+  return {_mm256_dpbusd_avx_epi32(acc.v, w.v, _mm256_set1_epi32(quad))};
+}
+
+// dot4 alone: its sums are 32 bits wide.
+template <int bits>
+inline constexpr int kPairQuads = 1;
+using Pairs = I;
+Pairs pairs4(Bytes, const int8_t*);
+I joined(Pairs);
+
+}  // namespace quern::avx_vnni
+#else
 // Sums stay in their registers: g++ would add the products up as a tree, and
 // keep all of them on the stack for it.
 inline __m256i in_order(__m256i sum) {
   asm("" : "+x"(sum));
   return sum;
 }
-// dot4 sums (code - kOffset) . a.
 template <int bits>
 inline constexpr int kOffset = bits == 8 ? 128 : 0;
 // Pairs of products are summed in 16 bits: exact up to 7-bit codes, and for
@@ -180,3 +204,4 @@ inline I joined(Pairs a) {
 }
 
 }  // namespace quern::avx2
+#endif
