@@ -104,6 +104,17 @@ void forget(const TensorView& t) {
 
 // One row of MLX's affine codes: a little-endian stream of `bits` each.
 void unpack_stream(const uint8_t* from, int k, int bits, uint8_t* q) {
+  if (bits == 8) {
+    std::memcpy(q, from, k);
+    return;
+  }
+  if (bits == 4) {  // a loop that compilers turn into vectors
+    for (int i = 0; i < k / 2; i++) {
+      q[2 * i] = from[i] & 15;
+      q[2 * i + 1] = from[i] >> 4;
+    }
+    return;
+  }
   const uint32_t mask = (1u << bits) - 1;
   for (int i = 0; i < k; i += 8, from += bits) {  // 8 codes in `bits` bytes
     uint64_t word = 0;
