@@ -2,6 +2,8 @@
 
 #include <mlx/mlx.h>
 
+#include <cmath>
+
 #include "ops/turbo/turbo.h"
 
 namespace quern {
@@ -48,9 +50,35 @@ array affine_decoded(const KvCodec& codec, const Planes& p, int at) {
   return mx::dequantize(p[at], scales, biases, codec.group, codec.key_bits);
 }
 
-Planes affine_encoded(const KvCodec& codec, const array& x) {
-  return mx::quantize(mx::astype(x, dtype_of(codec.number)), codec.group,
-                      codec.key_bits);
+array nan_of(mx::Dtype dtype) {
+  if (dtype == mx::float32) return array(NAN);
+  const uint16_t bits = dtype == mx::float16 ? 0x7e00 : 0x7fc0;
+  return mx::view(array(bits), dtype);
+}
+
+// [..., n * size] -> [..., n, size]
+array grouped(const array& x, int size) {
+  return mx::unflatten(x, -1, {x.shape(-1) / size, size});
+}
+
+// As ops/affine/codec.h also where MLX has no rule: groups that are not finite
+// or whose scale is 0.
+Planes affine_encoded(const KvCodec& codec, const array& values) {
+  const array x = mx::astype(values, dtype_of(codec.number));
+  const array groups = grouped(x, codec.group);
+  const array finite = mx::all(mx::isfinite(groups), -1, true);
+  const array safe = mx::where(finite, groups, array(0, x.dtype()));
+  Planes p =
+      mx::quantize(mx::flatten(safe, -2, -1), codec.group, codec.key_bits);
+  const array good = mx::squeeze(finite, -1), nan = nan_of(x.dtype());
+  const array flat = mx::equal(p[1], array(0, x.dtype()));
+  const array words = grouped(p[0], codec.group * codec.key_bits / 32);
+  p[0] = mx::flatten(
+      mx::where(mx::expand_dims(flat, -1), array(0, mx::uint32), words), -2,
+      -1);
+  p[1] = mx::where(good, p[1], nan);
+  p[2] = mx::where(good, p[2], nan);
+  return p;
 }
 
 }  // namespace

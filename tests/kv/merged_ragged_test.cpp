@@ -13,14 +13,19 @@ using test::Token;
 constexpr test::Shape kShape{4, 2, 32};
 constexpr float kScale = 0.2f, kClose = 1e-5f;  // f32
 
-class Forms : public testing::TestWithParam<int> {
+struct Case {
+  int window;
+  qmm::Number number;
+};
+
+class Forms : public testing::TestWithParam<Case> {
  protected:
-  int window() const { return GetParam(); }
+  int window() const { return GetParam().window; }
   KvForm form() const {
-    return {raw_kv(qmm::Number::f32), kShape.kv_heads, kShape.head_dim};
+    return {raw_kv(GetParam().number), kShape.kv_heads, kShape.head_dim};
   }
   KvShape ragged_shape() const {
-    return {qmm::Number::f32, kShape.kv_heads, kShape.head_dim};
+    return {GetParam().number, kShape.kv_heads, kShape.head_dim};
   }
   std::unique_ptr<Cache> ragged() const {
     return std::make_unique<Cache>(ragged_shape(), window() > 0
@@ -76,8 +81,10 @@ class Forms : public testing::TestWithParam<int> {
     const mx::array kv = gather_kv(cache.planes(), options,
                                    cache.layout().capacity(), from, length);
     auto part = [&](int i) {  // [1, kv_heads, T, D]
-      return mx::slice(kv, {i, 0, 0, 0},
-                       {i + 1, kv.shape(1), kv.shape(2), kv.shape(3)});
+      return mx::astype(
+          mx::slice(kv, {i, 0, 0, 0},
+                    {i + 1, kv.shape(1), kv.shape(2), kv.shape(3)}),
+          ragged_shape().dtype());
     };
     return MergedCache::row(form(), window(), {part(0), part(1)}, length);
   }
@@ -133,7 +140,11 @@ TEST_P(Forms, RaggedRowsEqualMergedRowsEqualRowsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Windows, Forms, testing::Values(0, 16, 100));
+constexpr qmm::Number kF32 = qmm::Number::f32, kF16 = qmm::Number::f16;
+INSTANTIATE_TEST_SUITE_P(Windows, Forms,
+                         testing::Values(Case{0, kF32}, Case{16, kF32},
+                                         Case{100, kF32}, Case{0, kF16},
+                                         Case{16, kF16}));
 
 }  // namespace
 }  // namespace quern

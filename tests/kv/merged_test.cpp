@@ -359,13 +359,13 @@ TEST(MergedCache, RopeOffsetsAreOneArrayWithinAStep) {
   MergedCache cache = MergedCache::merge(rows);
   const mx::array kv = mx::zeros({2, 2, 1, 32});
   auto positions = [&] { return test::to_floats(cache.rope_offsets()); };
-  for (bool before : {true, false}) {
+  for (bool before : {false, true}) {
     std::optional<mx::array> first;
     if (before) first = cache.rope_offsets();
     cache.append(kv, kv);
     if (!first) first = cache.rope_offsets();
     EXPECT_EQ(cache.rope_offsets().id(), first->id());
-    EXPECT_EQ(positions(), before ? (Floats{9, 1}) : (Floats{10, 2}));
+    EXPECT_EQ(positions(), before ? (Floats{10, 2}) : (Floats{9, 1}));
     EXPECT_EQ(cache.rope_offsets().dtype(), mx::int32);
     EXPECT_EQ(test::error_of([&] { cache.append(kv, kv); }),
               "[kv.append] release_rope_offsets ends a step first");
