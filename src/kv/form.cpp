@@ -61,8 +61,8 @@ array grouped(const array& x, int size) {
   return mx::unflatten(x, -1, {x.shape(-1) / size, size});
 }
 
-// As ops/affine/codec.h also where MLX has no rule: groups that are not finite
-// or whose scale is 0.
+// As ops/affine/codec.h, also of groups that are not finite: MLX has no rule
+// for them.
 Planes affine_encoded(const KvCodec& codec, const array& values) {
   const array x = mx::astype(values, dtype_of(codec.number));
   const array groups = grouped(x, codec.group);
@@ -71,11 +71,6 @@ Planes affine_encoded(const KvCodec& codec, const array& values) {
   Planes p =
       mx::quantize(mx::flatten(safe, -2, -1), codec.group, codec.key_bits);
   const array good = mx::squeeze(finite, -1), nan = nan_of(x.dtype());
-  const array flat = mx::equal(p[1], array(0, x.dtype()));
-  const array words = grouped(p[0], codec.group * codec.key_bits / 32);
-  p[0] = mx::flatten(
-      mx::where(mx::expand_dims(flat, -1), array(0, mx::uint32), words), -2,
-      -1);
   p[1] = mx::where(good, p[1], nan);
   p[2] = mx::where(good, p[2], nan);
   return p;

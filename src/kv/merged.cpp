@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "kv/layout.h"
 
@@ -47,7 +46,8 @@ MergedCache::MergedCache(KvForm form, int window, int rows)
     : form_(form),
       window_(window),
       state_(window > 0 ? window : kMostTokens, std::vector<int>(rows, 0)),
-      planes_() {
+      planes_{} {
+  if (window < 0) fail("[kv.merged] a window of {} tokens", window);
   form.codec.require(form.head_dim);
   planes_ = form.zeros(rows, 0);
 }

@@ -6,6 +6,7 @@
 // are evaluated; the others may be views.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 

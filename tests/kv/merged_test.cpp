@@ -335,6 +335,11 @@ TEST(MergedCache, RefusesWhatDoesNotFit) {
             "[kv.append] expected values [2, 2, N, 32]");
   EXPECT_EQ(append({2, 2, 1, 32}, {2, 2, 2, 32}),
             "[kv.append] 1 keys, 2 values");
+  EXPECT_EQ(test::error_of([] { MergedCache(small(), -1); }),
+            "[kv.merged] a window of -1 tokens");
+  EXPECT_EQ(test::error_of([] { MergedCache({turbo_kv(), 2, 96}, 0); }),
+            "[kv_codec] turbo-k8v3 takes head dims 64, 128, 256 and 512, not "
+            "96");
   EXPECT_EQ(test::error_of([&] { cache.extract(2); }),
             "[kv.extract] no row 2 of 2");
   EXPECT_EQ(test::error_of([&] { cache.take({}); }), "[kv.filter] needs a row");
@@ -392,6 +397,29 @@ TEST(MergedCache, WindowOfALayoutThatKeepsAll) {
     EXPECT_LT(
         test::largest_difference(test::to_floats(out), naive.attend(t, kScale)),
         kClose);
+  }
+}
+
+// A step writes its tokens; it does not copy the past.
+TEST(MergedCache, StepsWriteInPlace) {
+  for (KvCodec codec : {raw_kv(), affine_kv(4), turbo_kv()}) {
+    for (int window : {0, 4}) {
+      MergedCache cache({codec, 2, 64}, window, 2);
+      const mx::array q = mx::ones({2, 4, 1, 64}), kv = mx::ones({2, 2, 1, 64});
+      std::vector<const void*> first;
+      for (int i = 0; i < 9; i++) {
+        mx::array out = cache.attend(q, kv, kv, {});
+        cache.release_rope_offsets();
+        mx::eval(out);
+        std::vector<const void*> now;
+        for (mx::array plane : cache.planes()) {
+          mx::eval(plane);
+          now.push_back(plane.data<uint8_t>());
+        }
+        if (i == 0) first = now;
+        EXPECT_EQ(now, first);
+      }
+    }
   }
 }
 
