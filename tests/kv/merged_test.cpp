@@ -245,205 +245,98 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Forms, Merged, testing::ValuesIn(cases()), name_of);
 
-// Random histories of a ring: the tokens it shows are those of the lists.
+// A ring's tokens, numbers that go up, beside lists of them.
+class RingHistory {
+ public:
+  explicit RingHistory(int seed)
+      : random_(unsigned(seed)),
+        window_(2 + below(9)),
+        rows_(size_t(1 + below(4))),
+        cache_({raw_kv(qmm::Number::f32), 1, 1}, window_, int(rows_.size())) {}
+
+  void run() {
+    while (written_ < 4 * window_) {  // three wraps at least
+      turn();
+      if (below(4) == 0) check(below(int(rows_.size())));
+    }
+    for (size_t b = 0; b < rows_.size(); b++) check(int(b));
+  }
+
+ private:
+  int below(int n) { return int(random_() % unsigned(n)); }
+
+  void turn() {
+    switch (below(12)) {
+      case 0: return trim(below(cache_.trimmable() + 1));
+      case 1: return filter();
+      case 2: return extend();
+      case 3: return cache_.align();
+      case 4:
+      case 5: return write(1 + below(5));
+      default: return write(1);
+    }
+  }
+
+  void write(int N) {
+    Floats x;
+    for (Floats& row : rows_) {
+      for (int i = 0; i < N; i++) {
+        row.push_back(next_);
+        x.push_back(next_++);
+      }
+    }
+    const mx::array kv = test::to_array(x, {int(rows_.size()), 1, N, 1});
+    cache_.append(kv, kv);
+    cache_.release_rope_offsets();
+    written_ += N;
+  }
+
+  void trim(int tokens) {
+    cache_.trim(tokens);
+    for (Floats& row : rows_) row.resize(row.size() - size_t(tokens));
+  }
+
+  void filter() {
+    std::vector<int> keep;
+    std::vector<Floats> kept;
+    for (int i = 0, n = 1 + below(4); i < n; i++) {
+      keep.push_back(below(int(rows_.size())));
+      kept.push_back(rows_[keep.back()]);
+    }
+    cache_.filter(keep);
+    rows_ = kept;
+  }
+
+  // A copy of one of the rows joins.
+  void extend() {
+    const int row = below(int(rows_.size()));
+    cache_.extend(cache_.extract(row));
+    rows_.push_back(Floats(rows_[row]));
+  }
+
+  void check(int b) {
+    const Floats& row = rows_[b];
+    const size_t held = std::min(row.size(), size_t(window_));
+    const MergedCache alone = cache_.extract(b);
+    EXPECT_EQ(test::to_floats(alone.planes()[0]),
+              Floats(row.end() - held, row.end()));
+    EXPECT_EQ(alone.offsets(), std::vector{int(row.size())});
+  }
+
+  std::mt19937 random_;
+  int window_;
+  std::vector<Floats> rows_;
+  MergedCache cache_;
+  float next_ = 1;
+  int written_ = 0;
+};
+
 TEST(MergedRing, RandomHistoriesMatchTheLists) {
-  const KvForm form{raw_kv(qmm::Number::f32), 1, 1};
-  for (int history = 0; history < 300; history++) {
-    SCOPED_TRACE(history);
-    std::mt19937 random(history);
-    const int window = 2 + int(random() % 9);
-    std::vector<std::vector<float>> rows(1 + random() % 4);
-    float next = 1;
-    MergedCache cache(form, window, int(rows.size()));
-    auto write = [&](int N) {
-      Floats x;
-      for (auto& row : rows) {
-        for (int i = 0; i < N; i++) x.push_back(next++);
-        row.insert(row.end(), x.end() - N, x.end());
-      }
-      const mx::array kv = test::to_array(x, {int(rows.size()), 1, N, 1});
-      cache.append(kv, kv);
-      cache.release_rope_offsets();
-    };
-    for (int written = 0; written < 4 * window;) {
-      const int turn = int(random() % 12);
-      if (turn == 0) {
-        const int some = int(random() % unsigned(cache.trimmable() + 1));
-        cache.trim(some);
-        for (auto& row : rows) row.resize(row.size() - size_t(some));
-      } else if (turn == 1) {
-        std::vector<int> keep;
-        for (int i = 0, n = 1 + int(random() % 4); i < n; i++) {
-          keep.push_back(int(random() % rows.size()));
-        }
-        decltype(rows) kept;
-        for (int i : keep) kept.push_back(rows[i]);
-        rows = kept;
-        cache.filter(keep);
-      } else if (turn == 2 && rows.size() < 6) {
-        const int i = int(random() % rows.size());
-        cache.extend(cache.extract(i));
-        rows.push_back(rows[i]);
-      } else if (turn == 3) {
-        cache.align();
-      } else {
-        const int N = turn < 6 ? 1 + int(random() % 5) : 1;
-        write(N);
-        written += N;
-      }
-      if (random() % 4) continue;
-      const size_t b = random() % rows.size();
-      const size_t held = std::min(rows[b].size(), size_t(window));
-      const MergedCache row = cache.extract(int(b));
-      ASSERT_EQ(test::to_floats(row.planes()[0]),
-                Floats(rows[b].end() - held, rows[b].end()));
-      ASSERT_EQ(row.offsets()[0], int(rows[b].size()));
-    }
+  for (int seed = 0; seed < 300; seed++) {
+    SCOPED_TRACE(seed);
+    RingHistory(seed).run();
+    if (testing::Test::HasFailure()) return;
   }
-}
-
-KvForm small() { return {raw_kv(qmm::Number::f32), 2, 32}; }
-
-TEST(MergedCache, SignaturesNameLayoutCodecAndShape) {
-  auto signature = [](KvCodec codec, int window) {
-    return MergedCache({codec, 2, 64}, window).signature();
-  };
-  EXPECT_EQ(signature(raw_kv(), 0), "merged/append/plain/f16/2x64");
-  EXPECT_EQ(signature(affine_kv(8), 9), "merged/ring-9/quant:8:64/f16/2x64");
-  EXPECT_EQ(signature(turbo_kv(), 0), "merged/append/turboquant:8:3/2x64");
-}
-
-TEST(MergedCache, RowsOfOtherSignaturesDoNotMerge) {
-  const MergedCache a(small(), 0), b(small(), 4);
-  const MergedCache* rows[] = {&a, &b};
-  EXPECT_EQ(test::error_of([&] { MergedCache::merge(rows); }),
-            "[kv.merge] rows must share a signature: got "
-            "merged/append/plain/f32/2x32 and merged/ring-4/plain/f32/2x32");
-  EXPECT_EQ(test::error_of([] { MergedCache::merge({}); }),
-            "[kv.merge] needs a row");
-}
-
-TEST(MergedCache, RefusesWhatDoesNotFit) {
-  MergedCache cache(small(), 0, 2);
-  auto zeros = [](mx::Shape shape) { return mx::zeros(shape); };
-  auto append = [&](mx::Shape k, mx::Shape v) {
-    return test::error_of([&] { cache.append(zeros(k), zeros(v)); });
-  };
-  EXPECT_EQ(append({1, 2, 1, 32}, {1, 2, 1, 32}),
-            "[kv.append] expected keys [2, 2, N, 32]");
-  EXPECT_EQ(append({2, 2, 1, 32}, {2, 2, 1, 16}),
-            "[kv.append] expected values [2, 2, N, 32]");
-  EXPECT_EQ(append({2, 2, 1, 32}, {2, 2, 2, 32}),
-            "[kv.append] 1 keys, 2 values");
-  EXPECT_EQ(test::error_of([] { MergedCache(small(), -1); }),
-            "[kv.merged] a window of -1 tokens");
-  EXPECT_EQ(test::error_of([] { MergedCache({turbo_kv(), 2, 96}, 0); }),
-            "[kv_codec] turbo-k8v3 takes head dims 64, 128, 256 and 512, not "
-            "96");
-  EXPECT_EQ(test::error_of([&] { cache.extract(2); }),
-            "[kv.extract] no row 2 of 2");
-  EXPECT_EQ(test::error_of([&] { cache.take({}); }), "[kv.filter] needs a row");
-  EXPECT_EQ(test::error_of([&] { cache.trim(1); }),
-            "[kv.trim] 1 tokens, at most 0 can go");
-  const int drop[] = {0, 1};
-  EXPECT_EQ(test::error_of([&] { cache.align(drop); }),
-            "[kv.align] 1 tokens of row 1, at most 0 can go");
-  EXPECT_EQ(test::error_of(
-                [&] { MergedCache::row(small(), 0, small().zeros(1, 3), 4); }),
-            "[kv.row] expected one row of 4 tokens, got 1 of 3");
-  EXPECT_EQ(test::error_of([&] {
-              MergedCache::row(small(), 0, {mx::zeros({1, 2, 3, 32})}, 3);
-            }),
-            "[kv.form] planes that are not of plain/f32/2x32");
-}
-
-TEST(MergedCache, RopeOffsetsAreOneArrayWithinAStep) {
-  const MergedCache one = MergedCache::row(small(), 4, small().zeros(1, 4), 9);
-  const MergedCache two = MergedCache::row(small(), 4, small().zeros(1, 1), 1);
-  const MergedCache* rows[] = {&one, &two};
-  MergedCache cache = MergedCache::merge(rows);
-  const mx::array kv = mx::zeros({2, 2, 1, 32});
-  auto positions = [&] { return test::to_floats(cache.rope_offsets()); };
-  for (bool before : {false, true}) {
-    std::optional<mx::array> first;
-    if (before) first = cache.rope_offsets();
-    cache.append(kv, kv);
-    if (!first) first = cache.rope_offsets();
-    EXPECT_EQ(cache.rope_offsets().id(), first->id());
-    EXPECT_EQ(positions(), before ? (Floats{10, 2}) : (Floats{9, 1}));
-    EXPECT_EQ(cache.rope_offsets().dtype(), mx::int32);
-    EXPECT_EQ(test::error_of([&] { cache.append(kv, kv); }),
-              "[kv.append] release_rope_offsets ends a step first");
-    cache.release_rope_offsets();
-    EXPECT_NE(cache.rope_offsets().id(), first->id());
-  }
-  EXPECT_EQ(positions(), (Floats{11, 3}));
-  const int keep[] = {1};
-  cache.filter(keep);
-  EXPECT_EQ(positions(), (Floats{3}));
-}
-
-TEST(MergedCache, WindowOfALayoutThatKeepsAll) {
-  const test::Shape shape{2, 1, 32};
-  const KvForm form{raw_kv(qmm::Number::f32), 1, 32};
-  NaiveRow naive(form.codec, shape, 3);
-  MergedCache cache(form, 0);
-  for (int i = 0; i < 9; i++) {
-    const Token t = test::token_of(1, i, shape);
-    const mx::array out = cache.attend(
-        test::to_array(t.q, {1, 2, 1, 32}), test::to_array(t.k, {1, 1, 1, 32}),
-        test::to_array(t.v, {1, 1, 1, 32}), {.scale = kScale, .window = 3});
-    cache.release_rope_offsets();
-    EXPECT_LT(
-        test::largest_difference(test::to_floats(out), naive.attend(t, kScale)),
-        kClose);
-  }
-}
-
-// A step writes its tokens; it does not copy the past.
-TEST(MergedCache, StepsWriteInPlace) {
-  for (KvCodec codec : {raw_kv(), affine_kv(4), turbo_kv()}) {
-    for (int window : {0, 4}) {
-      MergedCache cache({codec, 2, 64}, window, 2);
-      const mx::array q = mx::ones({2, 4, 1, 64}), kv = mx::ones({2, 2, 1, 64});
-      std::vector<const void*> first;
-      for (int i = 0; i < 9; i++) {
-        mx::array out = cache.attend(q, kv, kv, {});
-        cache.release_rope_offsets();
-        mx::eval(out);
-        std::vector<const void*> now;
-        for (mx::array plane : cache.planes()) {
-          mx::eval(plane);
-          now.push_back(plane.data<uint8_t>());
-        }
-        if (i == 0) first = now;
-        EXPECT_EQ(now, first);
-      }
-    }
-  }
-}
-
-// Buffers grow by 256, with the window as the most of a ring.
-TEST(MergedCache, BuffersGrowInSteps) {
-  MergedCache append(small(), 0), ring(small(), 300);
-  auto add = [](MergedCache& cache, int N) {
-    const mx::array kv = mx::zeros({1, 2, N, 32});
-    cache.append(kv, kv);
-    cache.release_rope_offsets();
-    return cache.planes()[0].shape(2);
-  };
-  EXPECT_EQ(add(append, 1), 256);
-  EXPECT_EQ(add(append, 255), 256);
-  EXPECT_EQ(add(append, 1), 512);
-  EXPECT_EQ(add(append, 300), 257 + 512);
-  EXPECT_EQ(add(ring, 1), 256);
-  EXPECT_EQ(add(ring, 254), 256);
-  EXPECT_EQ(add(ring, 1), 256);
-  EXPECT_EQ(add(ring, 1), 300);
-  for (int i = 0; i < 50; i++) EXPECT_EQ(add(ring, 1), 300);
-  EXPECT_EQ(add(ring, 40), 339);
-  EXPECT_EQ(add(ring, 1), 300);
-  EXPECT_EQ(ring.bytes(), 2u * 2 * 300 * 32 * 4);
 }
 
 }  // namespace
