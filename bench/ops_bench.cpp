@@ -147,6 +147,7 @@ void add_attention(const char* name, Number number) {
   benchmark::RegisterBenchmark(full.c_str(), attend_tokens, number)
       ->Args({512, 1})
       ->Args({8192, 1})
+      ->Args({65536, 1})
       ->Args({0, 512})
       ->Args({4096, 256})
       ->ArgNames({"past", "tokens"})

@@ -93,6 +93,8 @@ class Bench:
     def round(self, i):
         self._bandwidth(i)
         for case, model in self._chosen:
+            if i > case.rounds:
+                continue
             sides = [cases.QUERN, case.peer]
             for side in sides if i % 2 else reversed(sides):
                 self._run(i, side, case, model)

@@ -44,6 +44,7 @@ class Case:
     models: tuple = GGUFS
     goal: float | None = None
     small_goal: float | None = None
+    rounds: int = 3         # at most
 
     @property
     def unit(self):
@@ -66,13 +67,14 @@ CASES = (
     Case("decode", "Decode, one stream",
          "64 tokens after a prompt of 512. The MLX directory holds the same "
          "model; llama.cpp runs its Q4_1 file beside it.",
-         prompt=512, gen=64, models=tuple(MODELS), goal=1.3, small_goal=1.6),
+         prompt=512, gen=64, models=tuple(MODELS), goal=1.3, small_goal=1.6,
+         rounds=9),
     Case("prefill-512", "Prefill, 512 tokens",
          "A prompt in an empty cache.", figure="prefill", prompt=512,
-         models=tuple(MODELS), goal=1.5, small_goal=2),
+         models=tuple(MODELS), goal=1.5, small_goal=2, rounds=9),
     Case("prefill-4096", "Prefill, 4096 tokens",
          "A prompt in an empty cache.", figure="prefill", prompt=4096,
-         goal=1.5, small_goal=2),
+         goal=1.5, small_goal=2, rounds=9),
     Case("streams-8", "Decode, 8 streams",
          "All streams together, 64 tokens each after one prompt of 512 that "
          "each has a copy of.",
@@ -101,8 +103,8 @@ CASES = (
          "8 tokens after 8, the same MLX directory: mlx-lm is slow on a CPU, "
          f"and a run of it gets {LIMITS_S[MLX_LM]} s. It chooses its threads "
          "itself.",
-         prompt=8, gen=8, peer=MLX_LM, models=("smollm2-mlx",)),
+         prompt=8, gen=8, peer=MLX_LM, models=("smollm2-mlx",), rounds=1),
     Case("prefill-mlx-lm", "Prefill beside mlx-lm", "16 tokens, likewise.",
          figure="prefill", prompt=16, gen=1, peer=MLX_LM,
-         models=("smollm2-mlx",)),
+         models=("smollm2-mlx",), rounds=1),
 )
