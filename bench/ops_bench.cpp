@@ -6,6 +6,7 @@
 #include <mlx/mlx.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <utility>
@@ -37,18 +38,18 @@ void count(benchmark::State& state, double bytes, double operations,
   state.SetLabel(bound);
 }
 
-// Weights beyond the caches: 256 MB of codes in some matrices, used in turn.
+// Weights beyond the caches: 256 MB of codes in some equal matrices, used in
+// turn.
 std::vector<Weight> make_weights(const Format& format, int n, int k) {
-  std::mt19937 random(1);
-  std::vector<Weight> weights;
   const size_t bytes = format.bytes(n, k);
+  std::mt19937 random(1);
+  std::vector<uint32_t> words(bytes / 4);
+  // No half and no float is below the normal numbers, or large.
+  for (uint32_t& word : words) word = (random() & 0x0fff0fff) | 0x30003000;
+  std::vector<Weight> weights;
   for (size_t all = 0; all < size_t(256) << 20; all += bytes) {
     mx::array tiles(weight_memory(bytes), {int(bytes)}, mx::uint8);
-    auto* words = tiles.data<uint32_t>();
-    // No half and no float is below the normal numbers, or large.
-    for (size_t i = 0; i < bytes / 4; i++) {
-      words[i] = (random() & 0x0fff0fff) | 0x30003000;
-    }
+    std::memcpy(tiles.data<uint8_t>(), words.data(), bytes);
     weights.push_back({format, n, k, tiles});
   }
   return weights;
