@@ -18,7 +18,7 @@ namespace quern {
 namespace {
 
 constexpr int kPasses = 7;
-constexpr int kSums = 16;         // in flight, to cover the latency
+constexpr int kSums = 12;         // in flight, to cover the latency
 constexpr int kRounds = 200'000;  // of kSums operations
 
 // The best of several passes of work(thread) on every thread, as `amount` of

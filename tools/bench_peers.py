@@ -72,14 +72,15 @@ def facts(version):
     except (OSError, subprocess.CalledProcessError):
         commit = "unknown"  # not a checkout
     mlx_lm = re.search(r"^mlx-lm==(.*)$", PINS.read_text(), re.MULTILINE)[1]
-    llama = (PEERS / "llama/version").read_text().split()[0]
+    llama, compiler, _ = (PEERS / "llama/version").read_text().split()
     return {
         "date": date.today().isoformat(), "cpu": machine.cpu_model(),
         "vector extensions": machine.vector_extensions(),
         "cores": str(os.cpu_count()),
         "quern": f"{version['version']}, commit {commit}, "
                  f"{version['isa']} kernels, {version['compiler']}",
-        "llama.cpp": f"of llama-cpp-python {llama}", "mlx-lm": mlx_lm,
+        "llama.cpp": f"of llama-cpp-python {llama}, {compiler}",
+        "mlx-lm": mlx_lm,
         "1-minute load before": f"{os.getloadavg()[0]:.2f}"}
 
 
@@ -166,7 +167,8 @@ def measure(options):
     bench = Bench(
         Programs(options.quern, PEERS / "llama", python, paths, threads),
         chosen_cases(options.models, options.quick, version), threads, writer)
-    bench.ops()
+    if not options.quick:
+        bench.ops()
     for i in range(1, options.rounds + 1):
         bench.round(i)
     return csv

@@ -17,7 +17,7 @@ python=python3
 # g++ 12 drops the stores of an AMX tile's configuration, and llama.cpp ends with
 # a segmentation fault: tools/setup.sh installs another for such a CPU.
 compiler=(cc c++)
-if grep -qw amx_tile /proc/cpuinfo && command -v clang++-19 >/dev/null; then
+if grep -qsw amx_tile /proc/cpuinfo; then
   compiler=(clang-19 clang++-19)
 fi
 cpu=$(grep -m1 -E '^(flags|Features)' /proc/cpuinfo | sha256sum | cut -c1-12)
@@ -46,7 +46,7 @@ fetch_source() { # under $partial
 build() {
   cmake -G Ninja -S "$partial"/*/vendor/llama.cpp -B "$partial/build" \
     -DCMAKE_C_COMPILER="${compiler[0]}" -DCMAKE_CXX_COMPILER="${compiler[1]}" \
-    -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF \
+    -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DGGML_OPENMP=ON -DBUILD_SHARED_LIBS=OFF \
     -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF \
     -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >"$partial/log" &&
     cmake --build "$partial/build" -j "$(nproc)" --target "${targets[@]}" \
@@ -55,6 +55,8 @@ build() {
 }
 
 is_built && exit
+command -v "${compiler[1]}" >/dev/null ||
+  die "${compiler[1]} is missing: run tools/setup.sh peers"
 echo "build_llama: llama.cpp of llama-cpp-python $version, into $dir" >&2
 partial=$(mktemp -d)
 trap 'rm -rf "$partial"' EXIT

@@ -1,7 +1,6 @@
 #include "cli/answer.h"
 
 #include <future>
-#include <utility>
 
 #include "cli/output.h"
 #include "ops/thread_pool.h"
@@ -44,14 +43,18 @@ TextSetup load_text_setup(const RunOptions& options,
   const Stopwatch watch;
   set_threads(options.threads);
   const ModelSource source(options.model);
+  ChatTemplates templates = load_templates(source, template_file);
   // A large vocabulary takes as long as the weights.
-  auto text = std::async(std::launch::async, [&] {
-    return std::pair(source.load_tokenizer(),
-                     load_templates(source, template_file));
-  });
-  auto model = source.load_model();
-  auto [tokenizer, templates] = text.get();
-  return {source.path(), std::move(model), std::move(tokenizer),
+  auto tokenizer =
+      std::async(std::launch::async, [&] { return source.load_tokenizer(); });
+  std::unique_ptr<TextModel> model;
+  try {
+    model = source.load_model();
+  } catch (...) {
+    tokenizer.get();  // its own error comes first
+    throw;
+  }
+  return {source.path(), std::move(model), tokenizer.get(),
           std::move(templates), watch.seconds()};
 }
 

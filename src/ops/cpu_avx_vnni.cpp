@@ -1,5 +1,5 @@
-// The kernels on simd/avx2.h with AVX-VNNI. Compiled with that instruction set's flags:
-// nothing from the standard library may be instantiated here.
+// The kernels on simd/avx2.h with AVX-VNNI. Compiled with that instruction
+// set's flags: nothing from the standard library may be instantiated here.
 #include "ops/affine/codec.h"
 #include "ops/kernels.h"
 #include "ops/simd/avx2.h"

@@ -10,8 +10,8 @@ namespace quern {
 
 namespace mx = mlx::core;
 
-// Asks the system for huge pages where [p, p + bytes) fills them. Call before
-// the memory is first written.
+// Asks the system for huge pages where [p, p + bytes) fills them and is not
+// written yet.
 void prefer_huge_pages(void* p, size_t bytes);
 
 // Memory for one weight, cut from large blocks; a block is freed with the last

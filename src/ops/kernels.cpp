@@ -76,7 +76,7 @@ Isa wanted_isa() {
     for (Isa isa : kIsas) {
       if (std::string_view(isa_name(isa)) != name) continue;
       if (isa_available(isa)) return isa;
-      fail("QUERN_ISA={}: this CPU does not have it", name);
+      fail("QUERN_ISA={}: it is not available here", name);
     }
     fail("QUERN_ISA={}: expected amx, avx512, avx_vnni, avx2, neon or portable",
          name);

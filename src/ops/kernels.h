@@ -10,8 +10,8 @@
 namespace quern {
 
 // Rows of x prepared for the integer matmul: int8 with one scale for 32 k.
-// Units of 32 k of B rows lie together, so that many rows are read in order;
-// B divides what a kernel takes at once, or is 1. Memory is of whole blocks.
+// Units of 32 k of B rows lie together, so that many rows are read in order.
+// Memory is of whole blocks.
 struct Int8Rows {
   int k;               // multiple of 32
   int8_t* q;           // [M / B, k / 32, B, 32]
@@ -70,7 +70,8 @@ struct Kernels {
   // x [M, k] with rows `stride` apart -> rows [begin, end) of `out`.
   void (*quantize_rows)(const float* x, int64_t stride, int begin, int end,
                         const Int8Rows& out);
-  // Rows [m_begin, m_end) of x times tiles [t_begin, t_end) of w.
+  // Rows [m_begin, m_end) of x times tiles [t_begin, t_end) of w. m_begin is a
+  // multiple of kBlockRows, where x has such blocks.
   void (*matmul_int8)(const Tiles& w, int t_begin, int t_end, const Int8Rows& x,
                       int m_begin, int m_end, const MatmulOut& out);
   void (*matmul_f32)(const Tiles& w, int t_begin, int t_end, const float* x,

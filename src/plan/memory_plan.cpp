@@ -40,12 +40,12 @@ size_t machine_memory(const Path& root) {
 MemoryNeeds memory_needs(const TextModel& model, Precision precision,
                          const StepSizes& sizes) {
   const ModelFacts& facts = model.facts();
-  const size_t tokens = size_t(sizes.chunk) + sizes.batch;
+  // Two steps may be under way.
+  const size_t tokens = size_t(sizes.chunk) + 2 * size_t(sizes.batch);
   const size_t logits = size_t(facts.vocabulary) * sizeof(float);
   auto empty = std::make_shared<Row>(model.make_row(kv_number(precision)));
   return {.weights = facts.weight_bytes,
           .transients = tokens * facts.token_bytes +
-                        // Two steps may be under way.
                         (2 * size_t(sizes.batch) + sizes.scored) * logits,
           .reserve = kAllocatorCache + kScratch +
                      size_t(sizes.batch) * facts.vocabulary * kSamplerBytes,

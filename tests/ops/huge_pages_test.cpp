@@ -31,6 +31,8 @@ TEST(WeightMemory, PiecesAreApartAndOnTheirOwnLines) {
 
 TEST(WeightMemory, AnArrayOnItIsLikeAnyOther) {
   mx::array a = piece(300);
+  // As MLX's own: this is what it keeps in front of the data.
+  EXPECT_EQ(a.buffer_size(), 300u);
   for (int i = 0; i < 300; i++) a.data<uint8_t>()[i] = uint8_t(i);
   const mx::array sum = mx::sum(mx::astype(a, mx::int32));
   const mx::array copy = mx::contiguous(mx::reshape(a, {3, 100}), false);

@@ -9,9 +9,9 @@ from .results import BUSY, Results
 HEAD = """# Benchmarks
 
 quern beside its peers on one machine, written by `make bench-peers` from the
-CSV of every run. The programs run in turn, in every round and in the other
+CSV of every run. The programs run in turn, round by round and in the other
 order each time, with the same files, lengths and threads. Figures are medians
-of the rounds. "Times as fast" is the median of the rounds' own ratios, with the
+of the rounds that a case has. "Times as fast" is the median of the rounds' own ratios, with the
 least and the most of them; above 1, quern is faster. "Of the bandwidth" is what
 quern's decode steps read (weights, keys and values), of what the machine's
 cores can read from memory. llama.cpp's figures are of llama-bench,
@@ -73,7 +73,9 @@ def case_section(case, lines):
     rows = [case_row(line) for line in lines]
     # A column that no model fills is left out.
     kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
-    return f"## {case.title}\n\n{case.how}\n\n" + table(
+    rounds = max(line.rounds for line in lines)
+    told = f"{rounds} rounds." if rounds > 1 else "One round."
+    return f"## {case.title}\n\n{case.how} {told}\n\n" + table(
         [head[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
 
@@ -115,9 +117,11 @@ def ops_section(results):
              f"{100 * share:.0f} %", reason_of(name) if share < 0.6 else ""]
             for name, rate, unit, share, bound in results.ops()]
     return rows and (
-        "## Ops and their bounds\n\nWhat one op of quern does alone (all "
-        "threads, weights and keys beyond the caches), and its share of what "
-        "the machine was seen to do at most in the same minute: bytes read "
-        "from memory, or multiplications and additions in f32 or int8 from "
-        "registers. The reason stands where it is under 60 %.\n\n" +
+        "## Ops and their bounds\n\nWhat one op of quern does alone on all "
+        "threads, and its share of what the machine was seen to do at most "
+        "just before: bytes read from memory, or multiplications and "
+        "additions in f32 or int8 from registers. Weights lie beyond the "
+        "caches; the keys of a short past and the rows of norms, rotations "
+        "and activations may not, and then pass 100 %. The reason stands "
+        "where it is under 60 %.\n\n" +
         table(["op", "rate", "bound", "share", "reason"], rows))

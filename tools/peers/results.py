@@ -21,6 +21,7 @@ class Line:
     low: float | None    # their least and most
     high: float | None
     share: float | None
+    rounds: int
 
     @property
     def goal(self):
@@ -79,7 +80,8 @@ class Results:
         return Line(case, model, median(own.values()),
                     median(peer.values()) if peer else None,
                     *((median(ratios), min(ratios), max(ratios)) if ratios
-                      else (None,) * 3), self._share(case, model, own))
+                      else (None,) * 3), self._share(case, model, own),
+                    len(own))
 
     def _share(self, case, model, own):
         step_bytes = self._by_round(QUERN, model, case.name, STEP_BYTES)

@@ -41,7 +41,10 @@ class Scratch {
     size_t all = 0;
     for (int width : widths) all += size_t(width) * tokens;
     thread_local std::vector<float> memory;
-    if (memory.size() < all) memory.resize(all);
+    if (memory.size() < all) {
+      memory = {};  // not the old and the new at the same time
+      memory.resize(all);
+    }
     float** parts[] = {&q, &k, &v, &mixed, &h, &gated};
     float* next = memory.data();
     for (int i = 0; i < 6; i++) {
