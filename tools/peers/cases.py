@@ -28,6 +28,9 @@ REASONS = {
         "the products of so many rows take longer than the bytes",
     r"matmul/Q2_K/.*rows:1$":
         "two scales and two minima for 32 codes of 2 bits",
+    r"matmul/.*rows:1$":
+        "one op of a quarter of a millisecond: its hand-over, and the start of "
+        "each thread's stretch, where nothing was fetched ahead",
     r"attend/.*tokens:(256|512)$":
         "the exponentials, maxima and sums between the products",
     r"attend/.*tokens:1$":
