@@ -43,6 +43,7 @@ TextSetup load_text_setup(const RunOptions& options,
   Tokenizer tokenizer = source.load_tokenizer();
   ChatTemplates templates = load_templates(source, template_file);
   auto model = source.load_model();
+  warn_of_coarse_keys(options.scheme(), *model);
   return {source.path(), std::move(model), std::move(tokenizer),
           std::move(templates), watch.seconds()};
 }

@@ -10,7 +10,7 @@
 namespace quern {
 namespace {
 
-constexpr int kMostDim = turbo::kMostHeadDim;
+constexpr int kMostDim = kMostPackedHead;
 
 // The bit planes of codes: bits [low, low + width) of each, 8 / width quads to
 // a line of 64 bytes, from line `line` of a unit on.

@@ -20,7 +20,8 @@
 
 namespace quern {
 
-constexpr int kKvBlock = 64;  // tokens
+constexpr int kKvBlock = 64;          // tokens
+constexpr int kMostPackedHead = 512;  // numbers of a head in codes
 
 struct KvFormat {
   enum class Kind : uint8_t { raw, affine, turbo };
