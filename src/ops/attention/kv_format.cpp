@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kMostDim = kMostPackedHead;
 
-// The bit planes of codes: bits [low, low + width) of each, 8 / width quads to
-// a line of 64 bytes, from line `line` of a unit on.
+// The bit planes of codes but those of 3 bits: bits [low, low + width) of each,
+// 8 / width quads to a line of 64 bytes, from line `line` of a unit on.
 struct Plane {
   int low, width, line;
 };
@@ -23,7 +23,6 @@ struct Planes {
 };
 Planes planes_of(int bits) {
   switch (bits) {
-    case 3: return {{{0, 2, 0}, {2, 1, 2}}, 2};
     case 5: return {{{0, 4, 0}, {4, 1, 4}}, 2};
     default: return {{{0, bits, 0}, {}}, 1};
   }
@@ -75,18 +74,38 @@ void take_lane(const uint8_t* unit, int bits, int lane, uint8_t* codes) {
   }
 }
 
+// Where some bits of a quad of values are: bits [low, low + width) of a code at
+// bit `shift` of the bytes of a line.
+struct Piece {
+  int low, width, line, shift;
+};
+struct Pieces {
+  Piece piece[2];
+  int count;
+};
+Pieces pieces_of(int bits, int quad) {
+  if (bits == 3 && quad < 6) return {{{0, 3, quad / 2, quad % 2 * 3}, {}}, 1};
+  if (bits == 3) return {{{0, 2, quad - 6, 6}, {2, 1, 2, quad}}, 2};
+  const Planes planes = planes_of(bits);
+  Pieces pieces = {{}, planes.count};
+  for (int p = 0; p < planes.count; p++) {
+    const auto [low, width, line] = planes.plane[p];
+    pieces.piece[p] = {low, width, line + quad % width, quad / width * width};
+  }
+  return pieces;
+}
+
 // The codes of 16 d of a token, one a byte, into byte `byte` of quad `quad` of
 // a unit, which other tokens share the lines of.
 void put_bytes(const uint8_t* codes, int bits, int quad, int byte,
                uint8_t* unit) {
-  const Planes planes = planes_of(bits);
-  for (int p = 0; p < planes.count; p++) {
-    const Plane plane = planes.plane[p];
-    const int shift = quad / plane.width * plane.width;
-    const auto mask = uint8_t(((1 << plane.width) - 1) << shift);
-    uint8_t* line = unit + 64 * (plane.line + quad % plane.width) + byte;
+  const Pieces pieces = pieces_of(bits, quad);
+  for (int p = 0; p < pieces.count; p++) {
+    const Piece piece = pieces.piece[p];
+    const int mask = ((1 << piece.width) - 1) << piece.shift;
+    uint8_t* line = unit + 64 * piece.line + byte;
     for (int d = 0; d < 16; d++) {
-      const auto bit = uint8_t(codes[d] >> plane.low << shift);
+      const int bit = codes[d] >> piece.low << piece.shift;
       line[4 * d] = uint8_t((line[4 * d] & ~mask) | (bit & mask));
     }
   }
@@ -94,15 +113,14 @@ void put_bytes(const uint8_t* codes, int bits, int quad, int byte,
 
 void take_bytes(const uint8_t* unit, int bits, int quad, int byte,
                 uint8_t* codes) {
-  const Planes planes = planes_of(bits);
+  const Pieces pieces = pieces_of(bits, quad);
   std::memset(codes, 0, 16);
-  for (int p = 0; p < planes.count; p++) {
-    const Plane plane = planes.plane[p];
-    const int shift = quad / plane.width * plane.width;
-    const int mask = (1 << plane.width) - 1;
-    const uint8_t* line = unit + 64 * (plane.line + quad % plane.width) + byte;
+  for (int p = 0; p < pieces.count; p++) {
+    const Piece piece = pieces.piece[p];
+    const int mask = (1 << piece.width) - 1;
+    const uint8_t* line = unit + 64 * piece.line + byte;
     for (int d = 0; d < 16; d++) {
-      codes[d] |= uint8_t((line[4 * d] >> shift & mask) << plane.low);
+      codes[d] |= uint8_t((line[4 * d] >> piece.shift & mask) << piece.low);
     }
   }
 }
@@ -163,10 +181,11 @@ void put_token(const KvBlock& form, const KvToken& from, int slot,
                uint8_t* block) {
   uint8_t codes[32];
   const int kb = form.key_bits, vb = form.value_bits;
-  for (int g = 0; g < form.head_dim / 32; g++) {
+  const int G = form.head_dim / 32;
+  for (int g = 0; g < G; g++) {
     turbo::unpack_bits(from.key_codes + g * 4 * kb, 32, kb, codes);
     if (signed_keys(form)) flip(codes, 32);
-    put_lane(codes, kb, slot % 16, block + (g * 4 + slot / 16) * 64 * kb);
+    put_lane(codes, kb, slot % 16, block + (slot / 16 * G + g) * 64 * kb);
     turbo::unpack_bits(from.value_codes + g * 4 * vb, 32, vb, codes);
     for (int half = 0; half < 2; half++) {
       uint8_t* unit = block + form.value_codes +
@@ -187,8 +206,9 @@ void take_token(const KvBlock& form, const uint8_t* block, int slot,
                 const KvToken& to) {
   uint8_t codes[32];
   const int kb = form.key_bits, vb = form.value_bits;
-  for (int g = 0; g < form.head_dim / 32; g++) {
-    take_lane(block + (g * 4 + slot / 16) * 64 * kb, kb, slot % 16, codes);
+  const int G = form.head_dim / 32;
+  for (int g = 0; g < G; g++) {
+    take_lane(block + (slot / 16 * G + g) * 64 * kb, kb, slot % 16, codes);
     if (signed_keys(form)) flip(codes, 32);
     turbo::pack_bits(codes, 32, kb, to.key_codes + g * 4 * kb);
     for (int half = 0; half < 2; half++) {

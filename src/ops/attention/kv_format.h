@@ -2,14 +2,17 @@
 // ops/attention/attention.h says; codes lie in blocks of 64 tokens, a lossless
 // permutation of the planes of docs/formats (one row of codes, scales and zeros
 // for each token). A block has, one after the other,
-//   key codes           [D / 32][4 x 16 tokens] units
+//   key codes           [4 x 16 tokens][D / 32] units
 //   key scales, zeros   [D / group][64 tokens] each
 //   value codes         [D / 16][2] units
 //   value scales        [D / group][64 tokens], and biases of affine values
 // with units as in ops/qmm/format.h: 8 quads of [16 lanes][4 bytes] cut into
 // bit planes. Keys have tokens for lanes and 4 d in a quad, so that a score is
 // a sum down the units of its lane. Values have 16 d for lanes; the four bytes
-// of a column's quad i are those of tokens i, i + 16, i + 32 and i + 48. Codes
+// of a column's quad i are those of tokens i, i + 16, i + 32 and i + 48. Three
+// bits have an order of their own, which takes fewer steps to read: quads 0 to
+// 5 are the low and middle bits of lines 0 to 2 (two a line), quads 6 and 7 the
+// top two of lines 0 and 1 with bits 6 and 7 of line 2 above them. Codes
 // are unsigned: 8-bit keys of turbo are stored plus 128.
 #pragma once
 
