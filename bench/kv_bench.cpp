@@ -1,11 +1,15 @@
 // Time of the KV codecs: one row into codes on one thread, and the packed
-// decode of a cache with and without the inverse rotation in the same pass.
+// decode of a cache with and without the inverse rotation in the same pass, and
+// attention of one token on a past in each form (bytes: what it reads of it).
 #include <benchmark/benchmark.h>
 #include <mlx/mlx.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 
+#include "ops/attention/attention.h"
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
 #include "ops/turbo/turbo.h"
@@ -93,6 +97,65 @@ void decode(benchmark::State& state, Decode how, KvBits bits) {
   count_rows(state, 2 * 4 * tokens * D);
 }
 
+// A past of made-up tokens: the same block for all of a head.
+mx::array past_of(const KvShape& kv, int capacity) {
+  if (kv.format.raw()) {
+    mx::array planes =
+        mx::astype(mx::random::normal(kv.planes(capacity)), kv.dtype());
+    mx::eval(planes);
+    return planes;
+  }
+  const mx::Shape shape = kv.planes(capacity);
+  mx::array planes(allocate(kv.bytes(capacity)), shape, kv.dtype());
+  mx::array noise = mx::random::normal({kKvBlock, 2, kv.head_dim});
+  mx::eval(noise);
+  for (int h = 0; h < kv.kv_heads; h++) {
+    for (int i = 0; i < kKvBlock; i++) {
+      const float* k = noise.data<float>() + i * 2 * kv.head_dim;
+      put_kv(kv, k, k + kv.head_dim, h, i, planes);
+    }
+    uint8_t* first = planes.data<uint8_t>() + int64_t(h) * shape[1] * shape[2];
+    for (int i = 1; i < shape[1]; i++) {
+      std::copy_n(first, shape[2], first + int64_t(i) * shape[2]);
+    }
+  }
+  return planes;
+}
+
+// One token of `group` query heads on each KV head.
+void attend_token(benchmark::State& state, KvFormat format) {
+  set_threads(1);
+  const int past = int(state.range(0)), D = int(state.range(1));
+  const int heads = int(state.range(2)), group = int(state.range(3));
+  const KvShape kv{format, heads, D};
+  const AttendOptions options{.kv = kv, .scale = 1 / std::sqrt(float(D))};
+  const int capacity = past + kKvBlock;
+  const mx::array planes = past_of(kv, capacity);
+  const mx::array q = mx::random::normal({1, group * heads * D});
+  const mx::array k = mx::random::normal({1, heads * D});
+  mx::eval(q, k);
+  const AttendRow row{0, 1, past, capacity, planes};
+  for (auto _ : state) {
+    mx::eval(attend(q, k, k, {row}, options).out);
+  }
+  const double bytes = double(planes.nbytes()) * past / capacity;
+  state.counters["GB/s"] = benchmark::Counter(
+      bytes * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  set_threads(0);
+}
+
+void add_attend(const char* name, const KvFormat& format) {
+  auto* b = benchmark::RegisterBenchmark(name, attend_token, format);
+  b->ArgNames({"past", "head_dim", "kv_heads", "group"})->UseRealTime();
+  b->Unit(benchmark::kMicrosecond);
+  for (int past : {4096, 32768}) {
+    b->Args({past, 64, 3, 3});   // SmolLM2
+    b->Args({past, 64, 2, 7});   // Qwen2.5
+    b->Args({past, 128, 8, 4});  // Llama 3
+    b->Args({past, 256, 1, 4});  // Gemma 3
+  }
+}
+
 void add_encode(const char* name, void (*bench)(benchmark::State&),
                 std::initializer_list<int> widths) {
   auto* b = benchmark::RegisterBenchmark(name, bench);
@@ -120,6 +183,17 @@ int main(int argc, char** argv) {
   add_encode("encode_keys", encode_keys, {2, 4, 5, 8});
   add_encode("encode_values", encode_values, {2, 3, 4, 5, 8});
   add_encode("encode_affine", encode_affine, {4, 8});
+  using Kind = KvFormat::Kind;
+  using qmm::Number;
+  add_attend("attend/f16", Number::f16);
+  add_attend("attend/bf16", Number::bf16);
+  add_attend("attend/k8v3", {Kind::turbo, 8, 3, 32, Number::f16});
+  add_attend("attend/k8v4", {Kind::turbo, 8, 4, 32, Number::f16});
+  add_attend("attend/k4v4", {Kind::turbo, 4, 4, 32, Number::f16});
+  add_attend("attend/k5v5", {Kind::turbo, 5, 5, 32, Number::f16});
+  add_attend("attend/k8v8", {Kind::turbo, 8, 8, 32, Number::f16});
+  add_attend("attend/8", {Kind::affine, 8, 8, 64, Number::f16});
+  add_attend("attend/4", {Kind::affine, 4, 4, 64, Number::f16});
   add_decode("decode/rotated", Decode::joint);
   add_decode("decode/then_unrotate", Decode::joint_then_unrotate);
   add_decode("decode/inverse", Decode::inverse);

@@ -54,6 +54,7 @@ TextSetup load_text_setup(const RunOptions& options,
     tokenizer.get();  // its own error comes first
     throw;
   }
+  warn_of_coarse_keys(options.scheme(), *model);
   return {source.path(), std::move(model), tokenizer.get(),
           std::move(templates), watch.seconds()};
 }

@@ -2,6 +2,7 @@
 
 #include "cli/bench_case.h"
 #include "cli/commands.h"
+#include "cli/kv_options.h"
 #include "cli/model_source.h"
 #include "cli/output.h"
 #include "cli/process.h"
@@ -19,6 +20,11 @@ struct BenchOptions {
   std::vector<int> threads{0};  // 0 = all cores
   int gen = 64, runs = 3, prefill_chunk = kPrefillChunk;
   bool exact = false, synthetic_depth = false, json = false;
+  KvOptions kv;
+
+  Precision precision() const {
+    return exact ? Precision::exact : Precision::fast;
+  }
 
   size_t cases() const {
     return threads.size() * batch.size() * depth.size() * prompt.size();
@@ -31,15 +37,15 @@ std::vector<BenchCase> cases_of(const BenchOptions& options) {
   for (int batch : options.batch) {
     for (int depth : options.depth) {
       for (int prompt : options.prompt) {
-        cases.push_back(
-            {.prompt = prompt,
-             .gen = options.gen,
-             .depth = depth,
-             .batch = batch,
-             .synthetic_depth = options.synthetic_depth,
-             .precision = options.exact ? Precision::exact : Precision::fast,
-             .prefill_chunk = options.prefill_chunk,
-             .runs = options.runs});
+        cases.push_back({.prompt = prompt,
+                         .gen = options.gen,
+                         .depth = depth,
+                         .batch = batch,
+                         .synthetic_depth = options.synthetic_depth,
+                         .precision = options.precision(),
+                         .kv = options.kv.scheme(options.precision()),
+                         .prefill_chunk = options.prefill_chunk,
+                         .runs = options.runs});
       }
     }
   }
@@ -63,6 +69,8 @@ Json row_of(const BenchCase& bench, const BenchResult& result) {
           {"threads", thread_pool().threads()},
           {"isa", kernels().name},
           {"exact", bench.precision == Precision::exact},
+          {"kv", bench.kv.full.name()},
+          {"kv_layers", result.kv_layers},
           {"runs", bench.runs},
           {"prefill_tps", result.prefill_tps.median},
           {"prefill_spread", result.prefill_tps.spread},
@@ -76,15 +84,15 @@ Json row_of(const BenchCase& bench, const BenchResult& result) {
 }
 
 void print_heading(const std::string& model, const TextModel& text_model,
-                   double load_s) {
+                   double load_s, const KvScheme& kv) {
   print(fmt::format(
       "{}: {}, weights {:.1f} MB, loaded in {:.2f} s, {} "
-      "kernels\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
+      "kernels, KV {}\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
       "{:>11} {:>6} {:>7} {:>9} {:>8} {:>8}\n",
       model, text_model.facts().type, text_model.facts().weight_bytes / 1e6,
-      load_s, kernels().name, "prompt", "depth", "batch", "threads", "gen",
-      "prefill t/s", "+-", "decode t/s", "+-", "host ms", "ttft ms", "KV MB",
-      "peak MB"));
+      load_s, kernels().name, kv.full.name(), "prompt", "depth", "batch",
+      "threads", "gen", "prefill t/s", "+-", "decode t/s", "+-", "host ms",
+      "ttft ms", "KV MB", "peak MB"));
 }
 
 void print_row(const BenchCase& bench, const BenchResult& result) {
@@ -105,11 +113,13 @@ void bench(const BenchOptions& options) {
   const Stopwatch watch;
   const auto model = source.load_model();
   const double load_s = watch.seconds();
+  const KvScheme kv = options.kv.scheme(options.precision());
+  warn_of_coarse_keys(kv, *model);
 
   Json rows = Json::array();
   const auto total = int(options.cases() * options.runs);
   int done = 0;
-  if (!options.json) print_heading(name, *model, load_s);
+  if (!options.json) print_heading(name, *model, load_s, kv);
   for (int threads : options.threads) {
     set_threads(threads);
     const std::vector<BenchCase> cases = cases_of(options);
@@ -154,6 +164,7 @@ Action add_bench(CLI::App& app) {
              fmt::format("Tokens of the prompt fed at once (default {})",
                          kPrefillChunk));
   add_flag(app, "--exact", o->exact, "Compute in f32 throughout");
+  add_kv_options(app, o->kv);
   add_flag(app, "--json", o->json,
            "A list of a row for each combination of the lists above");
   return [o] { bench(*o); };

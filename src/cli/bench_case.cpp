@@ -28,7 +28,7 @@ Cache& cache_of(Row& row, int layer) {
 }
 
 Row deep_row(const TextModel& model, const BenchCase& bench) {
-  Row row = model.make_row(kv_number(bench.precision));
+  Row row = model.make_row(bench.kv);
   if (bench.depth == 0) return row;
   if (bench.synthetic_depth) {
     for (int i = 0; i < row.layers(); i++) cache_of(row, i).fill(bench.depth);
@@ -52,8 +52,8 @@ size_t kv_read_bytes(Row& row, int length) {
     const int window = cache.layout().window();
     const int seen = window > 0 ? std::min(length, window) : length;
     const KvShape& shape = cache.shape();
-    sum += size_t(2) * shape.kv_heads * shape.head_dim * seen *
-           shape.dtype().size();
+    sum += KvCodec{shape.format}.bytes_per_token(shape.head_dim) *
+           shape.kv_heads * seen;
   }
   return sum;
 }
@@ -154,6 +154,7 @@ BenchResult run_bench(const TextModel& model, const BenchCase& bench,
     host_ms.push_back(bench.gen > 0 ? times.host * 1e3 / bench.gen : 0);
     const int half_way = bench.depth + bench.prompt + bench.gen / 2;
     result.kv_bytes = run.kv_bytes();
+    result.kv_layers = run.row().signatures();
     result.bytes_per_step = model.facts().step_bytes +
                             bench.batch * kv_read_bytes(run.row(), half_way);
     run_done(i + 1);

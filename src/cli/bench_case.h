@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "models/model.h"
 
@@ -14,6 +16,7 @@ struct BenchCase {
   int batch;             // rows that decode together
   bool synthetic_depth;  // made-up keys and values instead of a prefill
   Precision precision;
+  KvScheme kv;
   int prefill_chunk;
   int runs;
 };
@@ -29,6 +32,7 @@ struct BenchResult {
   Measured ttft_ms;      // of one row
   Measured host_ms;      // a decode step's work beside the ops: its graph
   size_t kv_bytes = 0;   // held at the end, by all rows
+  std::map<std::string, int> kv_layers;  // how many keep KV in which way
   size_t bytes_per_step = 0;  // weights and KV read by a decode step, half way
 };
 

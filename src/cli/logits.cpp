@@ -20,6 +20,7 @@ void write_logits(const LogitsOptions& options) {
   set_threads(options.run.threads);
   const auto model = ModelSource(options.run.model).load_model();
   check_ids(options.ids, *model);
+  warn_of_coarse_keys(options.run.scheme(), *model);
 
   const int vocabulary = model->facts().vocabulary;
   const int count = int(options.ids.size());
@@ -27,7 +28,7 @@ void write_logits(const LogitsOptions& options) {
   values.reserve(size_t(count) * vocabulary);
   Progress progress("logits", count);
   const Precision precision = options.run.precision();
-  for_each_logits(*model, model->make_row(kv_number(precision)), options.ids,
+  for_each_logits(*model, model->make_row(options.run.scheme()), options.ids,
                   precision, options.run.prefill_chunk,
                   [&](int first, int rows, std::span<const float> logits) {
                     values.insert(values.end(), logits.begin(), logits.end());

@@ -44,6 +44,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
              fmt::format("Tokens of the prompt fed at once (default {}); "
                          "changes no result",
                          kPrefillChunk));
+  add_kv_options(app, options.kv);
 }
 
 void check_ids(const std::vector<int32_t>& ids, const TextModel& model) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/kv_options.h"
 #include "cli/options.h"
 #include "engine/prefill.h"
 #include "models/model.h"
@@ -35,16 +36,18 @@ struct RunOptions {
   bool exact = false;
   int threads = 0;  // 0 = all cores
   int prefill_chunk = kPrefillChunk;
+  KvOptions kv;
 
   Precision precision() const {
     return exact ? Precision::exact : Precision::fast;
   }
+  KvScheme scheme() const { return kv.scheme(precision()); }
 };
 
 inline constexpr int kMostThreads = 1024;
 
 void add_model(CLI::App& app, std::optional<std::string>& model);
-// MODEL, --exact, --threads and --prefill-chunk.
+// MODEL, --exact, --threads, --prefill-chunk, --kv and --kv-ring.
 void add_run_options(CLI::App& app, RunOptions& options);
 
 // Throws Error if there is no id, or one that the model does not have.

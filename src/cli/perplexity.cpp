@@ -60,7 +60,7 @@ double total_surprise(const TextModel& model, const std::vector<int32_t>& ids,
   Progress progress("perplexity", last);
   for (int begin = 0; begin < last; begin += size - 1) {
     const int end = std::min(begin + size, last + 1);
-    for_each_logits(model, model.make_row(kv_number(run.precision())),
+    for_each_logits(model, model.make_row(run.scheme()),
                     {ids.begin() + begin, ids.begin() + end}, run.precision(),
                     run.prefill_chunk,
                     [&](int first, int count, std::span<const float> logits) {
@@ -86,6 +86,7 @@ void measure_perplexity(const PerplexityOptions& options) {
   const std::vector<int32_t> ids = text_ids(options, source);
   const auto model = source.load_model();
   check_ids(ids, *model);
+  warn_of_coarse_keys(options.run.scheme(), *model);
   const int context = window_size(options, *model);
 
   const Stopwatch watch;

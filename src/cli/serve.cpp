@@ -78,8 +78,8 @@ std::string id_of(const Path& path) {
 }
 
 std::vector<std::string> kv_layers(const TextModel& model,
-                                   Precision precision) {
-  const Row row = model.make_row(kv_number(precision));
+                                   const KvScheme& scheme) {
+  const Row row = model.make_row(scheme);
   std::vector<std::string> layers;
   for (int i = 0; i < row.layers(); ++i) {
     layers.push_back(row.layer(i).signature());
@@ -98,10 +98,11 @@ std::shared_ptr<ServedModel> load(const ServeOptions& o) {
                                       setup.model->facts().vocabulary);
   EngineOptions engine = o.engine;
   engine.precision = o.run.precision();
+  engine.kv = o.run.scheme();
   engine.prefill_chunk = o.run.prefill_chunk;
   engine.memory_budget = size_t(o.memory_budget_gb * 1e9);
   ReplyFormat format = ReplyFormat::of(setup.tokenizer, setup.templates);
-  auto layers = kv_layers(*setup.model, engine.precision);
+  auto layers = kv_layers(*setup.model, engine.kv);
   auto running = std::make_unique<Engine>(*setup.model, engine);
   return std::make_shared<ServedModel>(
       ServedModel{.id = o.model_name.value_or(id_of(setup.path)),
@@ -164,9 +165,8 @@ void add_address_options(CLI::App& app, ServeOptions& o) {
     if (text.empty()) throw UsageError("--unix: expected a path, got ''");
     s.unix_socket = text;
   };
-  add_value(
-      app, "--unix", set_unix,
-      "Listen on this socket file in place of a port")
+  add_value(app, "--unix", set_unix,
+            "Listen on this socket file in place of a port")
       ->type_name("PATH");
   const auto add_key = [&s](const std::string& key) {
     if (key.empty()) throw UsageError("--api-key: expected text, got ''");

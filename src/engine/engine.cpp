@@ -25,8 +25,8 @@ void check(const char* name, int value, int low, int high) {
 }
 
 EngineOptions checked(EngineOptions options, const ModelFacts& facts) {
-  const int context = facts.context > 0 ? std::min(facts.context, kMostTokens)
-                                        : kMostTokens;
+  const int context =
+      facts.context > 0 ? std::min(facts.context, kMostTokens) : kMostTokens;
   check("batch", options.batch, 1, 4096);
   check("queue", options.queue, 0, 1 << 20);
   check("prefill_chunk", options.prefill_chunk, 1, 1 << 16);
@@ -47,11 +47,12 @@ class Engine::Impl {
   Impl(const TextModel& model, const EngineOptions& options)
       : model_(model),
         options_(options),
-        admission_(memory_needs(model, options.precision,
-                                {.chunk = options.prefill_chunk,
-                                 .batch = options.batch,
-                                 .scored = kScoredAtOnce}),
-                   options.memory_budget, options.context, options.batch),
+        admission_(
+            memory_needs(model, options.kv.with(kv_number(options.precision)),
+                         {.chunk = options.prefill_chunk,
+                          .batch = options.batch,
+                          .scored = kScoredAtOnce}),
+            options.memory_budget, options.context, options.batch),
         queue_(options.batch + options.queue),
         scheduler_(model, options, admission_, queue_, [this] { publish(); }),
         thread_([this] { run(); }) {}

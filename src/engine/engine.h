@@ -105,6 +105,7 @@ struct Refusal {
 
 struct EngineOptions {
   Precision precision = Precision::fast;
+  KvScheme kv = {};          // raw numbers are those of the precision
   int batch = 8;             // rows that decode together, joiners included
   int queue = 64;            // requests that wait for a place
   int prefill_chunk = 256;   // tokens of prompts between two decode steps
@@ -125,8 +126,8 @@ struct EngineStats {
   size_t kv_reserved_bytes = 0;  // what rows may grow to for now
   size_t budget_bytes = 0;
   size_t kv_budget_bytes = 0;  // what the budget leaves for rows
-  uint64_t requests = 0;      // submitted, refused ones included
-  uint64_t finished[4] = {};  // by Finish
+  uint64_t requests = 0;       // submitted, refused ones included
+  uint64_t finished[4] = {};   // by Finish
   uint64_t refused = 0;
   uint64_t pauses = 0;  // of rows that made room for older ones
   uint64_t prompt_tokens = 0, generated_tokens = 0, steps = 0;

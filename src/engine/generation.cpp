@@ -25,7 +25,8 @@ Generation::Generation(const TextModel& model, std::vector<int32_t> prompt,
       most_(most_tokens(model, prompt_tokens_, options_.max_tokens)),
       decode_(std::make_shared<DecodeRow>(DecodeRow{
           .row = past ? std::move(*past)
-                      : model.make_row(kv_number(options_.precision)),
+                      : model.make_row(
+                            options_.kv.with(kv_number(options_.precision))),
           .sampler =
               SamplerRow(options_.sampling, model.facts().vocabulary, prompt_),
           .position = uint64_t(prompt_tokens_),

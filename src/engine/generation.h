@@ -14,6 +14,7 @@ namespace quern {
 
 struct GenerationOptions {
   Precision precision = Precision::fast;
+  KvScheme kv = {};  // raw numbers are those of the precision
   int prefill_chunk = kPrefillChunk;
   int max_tokens = 0;            // 0 = as long as the context allows
   std::vector<int32_t> end_ids;  // tokens that end the answer

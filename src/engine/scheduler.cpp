@@ -31,6 +31,7 @@ Scheduler::Scheduler(const TextModel& model, const EngineOptions& options,
                      std::function<void()> publish)
     : model_(model),
       precision_(options.precision),
+      kv_(options.kv.with(kv_number(options.precision))),
       admission_(admission),
       queue_(queue),
       publish_(std::move(publish)),
@@ -97,7 +98,7 @@ void Scheduler::begin(const JobPtr& job) {
 }
 
 void Scheduler::feed(const JobPtr& job) {
-  job->decode.row = model_.make_row(kv_number(precision_));
+  job->decode.row = model_.make_row(kv_);
   insert_by_age(jobs_, job);
   prefill_.join({row_of(job), job->text});
 }

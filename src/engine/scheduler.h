@@ -64,6 +64,7 @@ class Scheduler {
 
   const TextModel& model_;
   const Precision precision_;
+  const KvScheme kv_;
   Admission& admission_;
   RequestQueue& queue_;
   const std::function<void()> publish_;

@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 #include <mlx/mlx.h>
 
+#include <algorithm>
+
 namespace quern {
-namespace {
-
-constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
-
-}  // namespace
-
 Cache::Cache(KvShape shape, Layout layout)
     : shape_(shape),
       layout_(layout),
@@ -17,9 +13,9 @@ Cache::Cache(KvShape shape, Layout layout)
 
 std::string Cache::signature() const {
   return fmt::format(
-      "{}/raw-{}/{}x{}",
+      "{}/{}/{}x{}",
       layout_.is_ring() ? fmt::format("ring-{}", layout_.window()) : "append",
-      kNumbers[int(shape_.number)], shape_.kv_heads, shape_.head_dim);
+      KvCodec{shape_.format}.signature(), shape_.kv_heads, shape_.head_dim);
 }
 
 std::unique_ptr<LayerState> Cache::copy() const {
@@ -51,7 +47,7 @@ mx::array Cache::planes_of(int capacity) const {
   mx::eval(arrays());
   mx::array from = planes_;
   const mx::Shape shape = shape_.planes(capacity);
-  const size_t bytes = size_t(shape[1]) * shape_.dtype().size();
+  const size_t bytes = shape_.bytes(capacity) / shape[0];
   const size_t held = from.nbytes() / shape[0];
   mx::array to(allocate(bytes * shape[0]), shape, shape_.dtype());
   for (int i = 0; i < shape[0]; i++) {
@@ -84,13 +80,43 @@ void Cache::fill(int tokens) {
   const int more = tokens - layout_.length();
   if (more <= 0) return;
   layout_.add(more);
-  const mx::array noise = mx::multiply(
-      mx::random::normal(shape_.planes(layout_.capacity()), mx::float32, 0, 1,
-                         mx::random::key(uint64_t(tokens))),
-      mx::array(0.1f));
-  planes_ = mx::astype(noise, shape_.dtype());
+  planes_ = shape_.format.raw() ? made_up_numbers() : made_up_codes();
   mx::eval(planes_);
   done_.reset();
+}
+
+mx::array Cache::made_up_numbers() const {
+  const mx::array noise = mx::multiply(
+      mx::random::normal(shape_.planes(layout_.capacity()), mx::float32, 0, 1,
+                         mx::random::key(uint64_t(layout_.length()))),
+      mx::array(0.1f));
+  return mx::astype(noise, shape_.dtype());
+}
+
+// The same block of tokens for the whole of a head.
+mx::array Cache::made_up_codes() const {
+  const int D = shape_.head_dim;
+  mx::array noise = mx::multiply(
+      mx::random::normal({shape_.kv_heads, kKvBlock, 2, D}, mx::float32, 0, 1,
+                         mx::random::key(uint64_t(layout_.length()))),
+      mx::array(0.1f));
+  mx::eval(noise);
+  const mx::Shape shape = shape_.planes(layout_.capacity());
+  mx::array planes(allocate(shape_.bytes(layout_.capacity())), shape,
+                   shape_.dtype());
+  const float* k = noise.data<float>();
+  const size_t block = size_t(shape[2]);
+  for (int h = 0; h < shape_.kv_heads; h++) {
+    uint8_t* blocks = planes.data<uint8_t>() + size_t(h) * shape[1] * block;
+    std::fill_n(blocks, block, uint8_t(0));
+    for (int i = 0; i < kKvBlock; i++, k += 2 * D) {
+      put_kv(shape_, k, k + D, h, i, planes);
+    }
+    for (int i = 1; i < shape[1]; i++) {
+      std::copy_n(blocks, block, blocks + i * block);
+    }
+  }
+  return planes;
 }
 
 std::vector<AttendRow> attend_rows(std::span<const CacheRow> rows,

@@ -6,6 +6,7 @@
 #include "kv/layout.h"
 #include "kv/state.h"
 #include "ops/attention/attention.h"
+#include "quant/kv_codec.h"
 
 namespace quern {
 
@@ -42,6 +43,8 @@ class Cache final : public LayerState {
   void fill(int tokens);
 
  private:
+  mx::array made_up_numbers() const;
+  mx::array made_up_codes() const;
   // A true copy of the planes with room for `capacity` tokens.
   mx::array planes_of(int capacity) const;
 

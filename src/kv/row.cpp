@@ -43,4 +43,10 @@ Row Row::copy() const {
   return Row(std::move(twins));
 }
 
+std::map<std::string, int> Row::signatures() const {
+  std::map<std::string, int> counts;
+  for (const auto& layer : layers_) counts[layer->signature()]++;
+  return counts;
+}
+
 }  // namespace quern

@@ -1,7 +1,9 @@
 // One request's past: a state for each layer.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kv/cache.h"
@@ -24,6 +26,8 @@ class Row {
   // Removes the last tokens from every layer, or from none; whether it did.
   bool trim(int tokens);
   Row copy() const;
+  // How many layers keep their past in which way.
+  std::map<std::string, int> signatures() const;
 
   LayerState& layer(int i) { return *layers_[i]; }
   const LayerState& layer(int i) const { return *layers_[i]; }

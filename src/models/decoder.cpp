@@ -96,13 +96,14 @@ ModelFacts facts_of(const Config& config, const DecoderConfig& c,
           .context = c.context,
           .weight_bytes = weights.bytes(),
           .step_bytes = weights.bytes() - vocabulary.looked_up_bytes(),
-          .token_bytes = token_bytes(c)};
+          .token_bytes = token_bytes(c),
+          .key_biases = weights.has_bias("model.layers.0.self_attn.k_proj")};
 }
 
-Row empty_row(const std::vector<DecoderLayer>& layers, qmm::Number number) {
+Row empty_row(const std::vector<DecoderLayer>& layers, const KvScheme& scheme) {
   std::vector<std::unique_ptr<LayerState>> states;
   for (const DecoderLayer& layer : layers) {
-    states.push_back(layer.make_state(number));
+    states.push_back(layer.make_state(scheme));
   }
   return Row(std::move(states));
 }
@@ -147,8 +148,8 @@ mx::array Decoder::logits(const mx::array& hidden, Precision precision) const {
   return vocabulary_.logits(hidden, precision);
 }
 
-Row Decoder::make_row(qmm::Number number) const {
-  return empty_row(layers_, number);
+Row Decoder::make_row(const KvScheme& scheme) const {
+  return empty_row(layers_, scheme);
 }
 
 }  // namespace quern

@@ -37,7 +37,7 @@ ModelFacts facts_of(const Config& config, const DecoderConfig& c,
                     const Weights& weights, const Vocabulary& vocabulary);
 
 // An empty row of a model of these layers.
-Row empty_row(const std::vector<DecoderLayer>& layers, qmm::Number number);
+Row empty_row(const std::vector<DecoderLayer>& layers, const KvScheme& scheme);
 
 // h = x + attention(norm(x)); y = h + mlp(norm(h))
 class Decoder final : public TextModel {
@@ -51,7 +51,7 @@ class Decoder final : public TextModel {
 
   mx::array hidden(const mx::array& tokens, const Step& step) const override;
   mx::array logits(const mx::array& hidden, Precision precision) const override;
-  Row make_row(qmm::Number number) const override;
+  Row make_row(const KvScheme& scheme) const override;
 
  private:
   Rope rope_;

@@ -87,8 +87,8 @@ class Gemma3 final : public TextModel {
     return mx::multiply(mx::tanh(mx::divide(y, cap)), cap);
   }
 
-  Row make_row(qmm::Number number) const override {
-    return empty_row(layers_, number);
+  Row make_row(const KvScheme& scheme) const override {
+    return empty_row(layers_, scheme);
   }
 
  private:

@@ -20,6 +20,7 @@ struct ModelFacts {
   size_t weight_bytes = 0;  // held in memory
   size_t step_bytes = 0;    // read by a step of one token, KV apart
   size_t token_bytes = 0;   // of one token's activations in a step
+  bool key_biases = false;  // added to keys, which may then be large
 };
 
 // What keys and values are kept as: f16 has eight times the precision of bf16
@@ -39,8 +40,8 @@ class TextModel {
   // Logits f32 [T, vocabulary] of hidden states.
   virtual mx::array logits(const mx::array& hidden,
                            Precision precision) const = 0;
-  // An empty row; keys and values are kept as `number`.
-  virtual Row make_row(qmm::Number number) const = 0;
+  // An empty row. Throws Error for a codec that heads of this size do not have.
+  virtual Row make_row(const KvScheme& scheme) const = 0;
 
   const ModelFacts& facts() const { return facts_; }
 

@@ -84,10 +84,14 @@ array DecoderLayer::operator()(const array& x, const Step& step,
   return std::move(result.out);
 }
 
-std::unique_ptr<LayerState> DecoderLayer::make_state(qmm::Number number) const {
-  const KvShape kv{number, shape_.kv_heads, shape_.head_dim};
+std::unique_ptr<LayerState> DecoderLayer::make_state(
+    const KvScheme& scheme) const {
+  const bool ring = shape_.window > 0;
+  const KvCodec& codec = ring ? scheme.ring : scheme.full;
+  codec.require(shape_.head_dim);
   return std::make_unique<Cache>(
-      kv, shape_.window > 0 ? Layout::ring(shape_.window) : Layout::append());
+      KvShape{codec, shape_.kv_heads, shape_.head_dim},
+      ring ? Layout::ring(shape_.window) : Layout::append());
 }
 
 Vocabulary::Vocabulary(Weights& weights, int size, int hidden, bool tied,

@@ -72,7 +72,7 @@ class DecoderLayer {
                        const mx::array& table) const;
 
   // An empty cache of this layer.
-  std::unique_ptr<LayerState> make_state(qmm::Number number) const;
+  std::unique_ptr<LayerState> make_state(const KvScheme& scheme) const;
   const AttentionShape& shape() const { return shape_; }
 
  private:

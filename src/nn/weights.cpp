@@ -65,6 +65,10 @@ bool Weights::has(const std::string& path) const {
   return find(path + ".weight") != nullptr;
 }
 
+bool Weights::has_bias(const std::string& path) const {
+  return find(path + ".bias") != nullptr;
+}
+
 std::string Weights::unused_layer_tensor() const {
   for (const auto& [name, tensor] : tensors_) {
     const bool of_a_layer =

@@ -23,6 +23,7 @@ class Weights {
   Weight matrix(const std::string& path, int n, int k);
   // Whether module `path` has a weight.
   bool has(const std::string& path) const;
+  bool has_bias(const std::string& path) const;
   // Tensor `name` of `size` numbers as f32 [size].
   mx::array vector(const std::string& name, int size);
   // The same, or nothing where the files have no such tensor.

@@ -13,6 +13,7 @@ namespace quern::portable {
 #include "ops/kernels_rows.inc"
 #include "ops/kernels_attention.inc"
 #include "ops/kernels_kv.inc"
+#include "ops/kernels_packed.inc"
 #include "ops/kernels_table.inc"
 // clang-format on
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "ops/attention/kv_format.h"
 #include "ops/qmm/format.h"
 
 namespace quern {
@@ -64,6 +65,28 @@ struct AttendSpan {
   float* out;      // [queries, D]  running sum of exp * v (0)
 };
 
+// Queries rounded to int8, by groups of 32 numbers of a row.
+struct PackedQueries {
+  int8_t* q;       // [queries, D]
+  float* scale;    // [queries, D / 32]  x = scale * q
+  float* sum;      // [queries, D / 32]  sum of x
+  int32_t* total;  // [queries, D / 32]  sum of q
+};
+
+// Attention on codes, in blocks of 64 tokens; values of turbo are summed in
+// the space they are stored in. Otherwise as AttendSpan.
+struct PackedSpan {
+  KvBlock form;
+  const uint8_t* blocks;  // of positions from `begin` on
+  int queries;
+  const float* q;
+  PackedQueries int8;  // of q; without them all is f32
+  const int *first, *last;
+  int begin, end;
+  float soft_cap;
+  float *max, *sum, *out;
+};
+
 struct Kernels {
   const char* name;
 
@@ -94,6 +117,9 @@ struct Kernels {
                    int head_dim, int slot, void* keys, void* values);
   // Adds the keys [begin, end) to each query's running softmax.
   void (*attend)(const AttendSpan& span);
+  void (*attend_packed)(const PackedSpan& span);
+  // x of some queries, `size` numbers in all.
+  void (*quantize_queries)(const float* x, int size, const PackedQueries& to);
   // Joins b's running softmax into a's.
   void (*attend_join)(float* max, float* sum, float* out, const float* max_b,
                       const float* sum_b, const float* out_b, int head_dim);

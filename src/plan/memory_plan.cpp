@@ -37,13 +37,13 @@ size_t machine_memory(const Path& root) {
 
 }  // namespace
 
-MemoryNeeds memory_needs(const TextModel& model, Precision precision,
+MemoryNeeds memory_needs(const TextModel& model, const KvScheme& kv,
                          const StepSizes& sizes) {
   const ModelFacts& facts = model.facts();
   // Two steps may be under way.
   const size_t tokens = size_t(sizes.chunk) + 2 * size_t(sizes.batch);
   const size_t logits = size_t(facts.vocabulary) * sizeof(float);
-  auto empty = std::make_shared<Row>(model.make_row(kv_number(precision)));
+  auto empty = std::make_shared<Row>(model.make_row(kv));
   return {.weights = facts.weight_bytes,
           .transients = tokens * facts.token_bytes +
                         (2 * size_t(sizes.batch) + sizes.scored) * logits,

@@ -29,7 +29,7 @@ struct StepSizes {
   int batch;   // rows that decode
   int scored;  // tokens of prompts whose logits are in memory at once
 };
-MemoryNeeds memory_needs(const TextModel& model, Precision precision,
+MemoryNeeds memory_needs(const TextModel& model, const KvScheme& kv,
                          const StepSizes& sizes);
 
 // The longest row, of at most `most` tokens, that takes no more than `bytes`.

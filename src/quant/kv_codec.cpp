@@ -13,8 +13,10 @@ using qmm::Number;
 
 constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
 
+bool any_head(const KvCodec&, int head_dim) { return head_dim > 0; }
 bool any_multiple(const KvCodec& codec, int head_dim) {
-  return head_dim > 0 && (codec.group == 0 || head_dim % codec.group == 0);
+  return head_dim > 0 && head_dim <= kMostPackedHead &&
+         head_dim % codec.group == 0;
 }
 bool turbo_head(const KvCodec&, int head_dim) {
   return turbo::is_head_dim(head_dim);
@@ -29,8 +31,9 @@ struct Row {
   int key_scales, value_scales;  // numbers a group
 };
 constexpr Row kKinds[] = {
-    {"raw", "plain", "any", any_multiple, 0, 0},
-    {"4, 8", "quant", "that are multiples of its group", any_multiple, 2, 2},
+    {"raw", "plain", "any", any_head, 0, 0},
+    {"4, 8", "quant", "up to 512 that are multiples of its group", any_multiple,
+     2, 2},
     {"turbo[:k#v#]", "turboquant", "64, 128, 256 and 512", turbo_head, 2, 1},
 };
 
@@ -87,9 +90,7 @@ size_t KvCodec::bytes_per_token(int head_dim) const {
          scales * width * D / size_t(group);
 }
 
-KvCodec raw_kv(Number number) {
-  return {.kind = KvCodec::Kind::raw, .number = number};
-}
+KvCodec raw_kv(Number number) { return {KvFormat(number)}; }
 
 KvCodec affine_kv(int bits, int group, Number number) {
   if (!affine::is_bits(bits) || !affine::is_group(group)) {
@@ -98,7 +99,7 @@ KvCodec affine_kv(int bits, int group, Number number) {
         "{} in groups of {}",
         bits, group);
   }
-  return {KvCodec::Kind::affine, bits, bits, group, number};
+  return {KvFormat(KvCodec::Kind::affine, bits, bits, group, number)};
 }
 
 KvCodec turbo_kv(int key_bits, int value_bits) {
@@ -109,8 +110,8 @@ KvCodec turbo_kv(int key_bits, int value_bits) {
     fail("[kv_codec] turbo values have 2, 3, 4, 5 or 8 bits, not {}",
          value_bits);
   }
-  return {KvCodec::Kind::turbo, key_bits, value_bits, turbo::kGroup,
-          Number::f16};
+  return {KvFormat(KvCodec::Kind::turbo, key_bits, value_bits, turbo::kGroup,
+                   Number::f16)};
 }
 
 KvCodec parse_kv_codec(std::string_view scheme) {
@@ -129,6 +130,14 @@ KvCodec parse_kv_codec(std::string_view scheme) {
   }
   fail("[kv_codec] no KV scheme \"{}\": expected {}, {} or {}", scheme,
        kKinds[0].scheme, kKinds[1].scheme, kKinds[2].scheme);
+}
+
+KvScheme KvScheme::with(Number raw) const {
+  KvScheme scheme = *this;
+  for (KvCodec* codec : {&scheme.full, &scheme.ring}) {
+    if (codec->raw()) codec->number = raw;
+  }
+  return scheme;
 }
 
 }  // namespace quern

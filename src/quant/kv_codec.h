@@ -7,18 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "ops/qmm/format.h"
+#include "ops/attention/kv_format.h"
 
 namespace quern {
 
-struct KvCodec {
-  enum class Kind : uint8_t { raw, affine, turbo };
-
-  Kind kind = Kind::raw;
-  int key_bits = 0, value_bits = 0;  // of a code; raw has none
-  int group = 0;                     // elements of head_dim that share a scale
-  qmm::Number number = qmm::Number::f16;  // of scales; of raw's elements
-
+struct KvCodec : KvFormat {
   bool operator==(const KvCodec&) const = default;
 
   std::string name() const;       // raw, 4, 8, turbo-k8v3
@@ -39,5 +32,20 @@ KvCodec turbo_kv(int key_bits = 8, int value_bits = 3);
 // `raw` or `off`, `4`, `8`, `turbo`, `turbo:k8v3`; also the name() of a codec.
 // Throws Error that names the scheme and what is allowed.
 KvCodec parse_kv_codec(std::string_view scheme);
+
+// What the layers of a model keep their past in: those that see all of it, and
+// rings, which are bounded.
+struct KvScheme {
+  KvCodec full, ring;
+
+  KvScheme() = default;
+  KvScheme(qmm::Number raw)  // NOLINT: raw in all layers
+      : full(raw_kv(raw)), ring(raw_kv(raw)) {}
+  KvScheme(KvCodec full, KvCodec ring) : full(full), ring(ring) {}
+
+  // The same with raw numbers of this type.
+  KvScheme with(qmm::Number raw) const;
+  bool operator==(const KvScheme&) const = default;
+};
 
 }  // namespace quern

@@ -24,7 +24,7 @@ class FactsOnly final : public TextModel {
   }
   mx::array hidden(const mx::array&, const Step&) const override { none(); }
   mx::array logits(const mx::array&, Precision) const override { none(); }
-  Row make_row(qmm::Number) const override { none(); }
+  Row make_row(const KvScheme&) const override { none(); }
 
  private:
   [[noreturn]] static void none() { fail("[test] there are no weights"); }

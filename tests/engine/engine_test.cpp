@@ -323,8 +323,8 @@ class FaultyModel final : public TextModel {
   mx::array logits(const mx::array& hidden, Precision p) const override {
     return model_.logits(hidden, p);
   }
-  Row make_row(qmm::Number number) const override {
-    return model_.make_row(number);
+  Row make_row(const KvScheme& scheme) const override {
+    return model_.make_row(scheme);
   }
 
  private:
@@ -468,7 +468,7 @@ TEST(EngineMemory, StaysWithinWhatThePlanBills) {
   for (const char* type : {"llama", "gemma3_text"}) {
     const auto model = tiny_model(type);
     const StepSizes sizes{.chunk = 256, .batch = 8, .scored = kScoredAtOnce};
-    const MemoryNeeds needs = memory_needs(*model, Precision::fast, sizes);
+    const MemoryNeeds needs = memory_needs(*model, qmm::Number::f16, sizes);
     const size_t before = mx::get_active_memory();
     mx::reset_peak_memory();
     size_t bill = needs.transients;
@@ -502,7 +502,7 @@ TEST(EngineMemory, RowsThatFindNoRoomWaitAndGoOn) {
   for (const char* type : {"llama", "gemma3_text"}) {
     const auto model = tiny_model(type);
     const StepSizes sizes{.chunk = 256, .batch = 4, .scored = kScoredAtOnce};
-    const MemoryNeeds needs = memory_needs(*model, Precision::fast, sizes);
+    const MemoryNeeds needs = memory_needs(*model, qmm::Number::f16, sizes);
     const size_t rows = 2 * needs.row(768), before = mx::get_active_memory();
     mx::reset_peak_memory();
     Engine engine(*model, {.batch = 4,

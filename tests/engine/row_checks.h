@@ -29,8 +29,8 @@ inline std::vector<int32_t> random_ids(int count, int vocabulary, int seed) {
 
 // Logits of every token of `ids`, fed in chunks.
 inline Logits chunked(const TextModel& model, const std::vector<int32_t>& ids,
-                      Precision precision, int chunk) {
-  Row row = model.make_row(kv_number(precision));
+                      Precision precision, int chunk, const KvScheme& kv = {}) {
+  Row row = model.make_row(kv.with(kv_number(precision)));
   Prefill prefill(model, row, ids, precision, chunk);
   Logits all;
   while (!prefill.finished()) {
@@ -45,11 +45,11 @@ inline Logits chunked(const TextModel& model, const std::vector<int32_t>& ids,
 // prompts in one batch of ragged rows.
 inline std::vector<Logits> batched(
     const TextModel& model, const std::vector<std::vector<int32_t>>& prompts,
-    Precision precision, int steps) {
+    Precision precision, int steps, const KvScheme& kv = {}) {
   std::vector<Row> rows;
   std::vector<int32_t> tokens;
   for (size_t i = 0; i < prompts.size(); i++) {
-    rows.push_back(model.make_row(kv_number(precision)));
+    rows.push_back(model.make_row(kv.with(kv_number(precision))));
   }
   std::vector<Logits> result(prompts.size());
   for (int step = 0; step <= steps; step++) {
@@ -80,18 +80,19 @@ inline std::vector<Logits> batched(
 }
 
 inline void check_chunks(const TextModel& model, int tokens,
-                         const std::vector<int>& chunks, Precision precision) {
+                         const std::vector<int>& chunks, Precision precision,
+                         const KvScheme& kv = {}) {
   const auto ids = random_ids(tokens, model.facts().vocabulary, 5);
-  const Logits whole = chunked(model, ids, precision, tokens);
+  const Logits whole = chunked(model, ids, precision, tokens, kv);
   for (int chunk : chunks) {
-    EXPECT_EQ(chunked(model, ids, precision, chunk), whole)
+    EXPECT_EQ(chunked(model, ids, precision, chunk, kv), whole)
         << "chunks of " << chunk;
   }
 }
 
 inline void check_company(const TextModel& model, int longest,
                           const std::vector<int>& sizes, int steps,
-                          Precision precision) {
+                          Precision precision, const KvScheme& kv = {}) {
   std::vector<std::vector<int32_t>> prompts;
   for (int i = 0; i < sizes.back(); i++) {
     const int length =
@@ -100,11 +101,11 @@ inline void check_company(const TextModel& model, int longest,
   }
   std::vector<Logits> alone;
   for (const auto& prompt : prompts) {
-    alone.push_back(batched(model, {prompt}, precision, steps)[0]);
+    alone.push_back(batched(model, {prompt}, precision, steps, kv)[0]);
   }
   for (int size : sizes) {
     const auto together = batched(
-        model, {prompts.begin(), prompts.begin() + size}, precision, steps);
+        model, {prompts.begin(), prompts.begin() + size}, precision, steps, kv);
     for (int i = 0; i < size; i++) {
       EXPECT_EQ(together[i], alone[i]) << "row " << i << " of " << size;
     }

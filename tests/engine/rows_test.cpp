@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "engine/row_checks.h"
 #include "engine/tiny_model.h"
 
@@ -25,6 +27,59 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values("llama", "gemma3_text"),
                      testing::Values("F32", "BF16"),
                      testing::Values(Precision::fast, Precision::exact)));
+
+// Every codec, in full layers and in rings.
+class CodecRows : public testing::TestWithParam<const char*> {
+ protected:
+  CodecRows() {
+    const KvCodec codec = parse_kv_codec(GetParam());
+    kv_ = {codec, codec};
+  }
+  KvScheme kv_;
+};
+
+TEST_P(CodecRows, SameBitsHoweverThePromptIsCut) {
+  for (const char* type : {"llama", "gemma3_text"}) {
+    const auto model = tiny_model(type, "F32", 64);
+    check_chunks(*model, 300, {1, 100, 256}, Precision::fast, kv_);
+    check_chunks(*model, 100, {1, 64}, Precision::exact, kv_);
+  }
+}
+
+TEST_P(CodecRows, EightRowsAreAsAlone) {
+  for (const char* type : {"llama", "gemma3_text"}) {
+    const auto model = tiny_model(type, "F32", 64);
+    check_company(*model, 90, {2, 8}, 3, Precision::fast, kv_);
+  }
+}
+
+TEST_P(CodecRows, ExactLogitsAreNearThoseOfRawRows) {
+  const auto model = tiny_model("llama", "F32", 64);
+  const auto ids = random_ids(80, model->facts().vocabulary, 3);
+  const Logits raw = chunked(*model, ids, Precision::exact, 80);
+  const Logits fast = chunked(*model, ids, Precision::fast, 80, kv_);
+  const Logits exact = chunked(*model, ids, Precision::exact, 80, kv_);
+  double length = 0, error = 0, apart = 0;
+  for (size_t i = 0; i < raw.size(); i++) {
+    length += double(raw[i]) * raw[i];
+    error += std::pow(double(exact[i]) - raw[i], 2);
+    apart += std::pow(double(fast[i]) - exact[i], 2);
+  }
+  const KvCodec& codec = kv_.full;
+  const double most = codec.raw()             ? 0
+                      : codec.value_bits == 8 ? 0.05
+                      : codec.value_bits >= 3 ? 0.5
+                                              : 0.9;
+  EXPECT_LE(std::sqrt(error / length), most);
+  // A code that flips moves a number by a step of its own.
+  EXPECT_LE(std::sqrt(apart),
+            0.05 * std::sqrt(length) + 0.3 * std::sqrt(error));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kv, CodecRows,
+                         testing::Values("raw", "8", "4", "turbo", "turbo:k8v8",
+                                         "turbo:k8v4", "turbo:k5v5",
+                                         "turbo:k4v4", "turbo:k2v2"));
 
 }  // namespace
 }  // namespace quern::test

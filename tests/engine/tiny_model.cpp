@@ -9,7 +9,7 @@
 namespace quern::test {
 namespace {
 
-constexpr int kHidden = 64, kLayers = 4, kHeads = 4, kKvHeads = 2, kDim = 16,
+constexpr int kHidden = 64, kLayers = 4, kHeads = 4, kKvHeads = 2,
               kIntermediate = 96, kVocabulary = 96;
 
 // Collects tensors and gives the bytes of a safetensors file.
@@ -53,7 +53,7 @@ class Writer {
 }  // namespace
 
 std::unique_ptr<TextModel> tiny_model(const std::string& type,
-                                      const std::string& dtype) {
+                                      const std::string& dtype, int head_dim) {
   const bool gemma = type == "gemma3_text";
   Writer w(dtype == "BF16");
   const float norm = gemma ? 0.f : 1.f;
@@ -67,10 +67,10 @@ std::unique_ptr<TextModel> tiny_model(const std::string& type,
     auto gain = [&](const char* name, int size) {
       w.add(layer + name + ".weight", {size}, 0.1f, norm);
     };
-    matrix("self_attn.q_proj", kHeads * kDim, kHidden);
-    matrix("self_attn.k_proj", kKvHeads * kDim, kHidden);
-    matrix("self_attn.v_proj", kKvHeads * kDim, kHidden);
-    matrix("self_attn.o_proj", kHidden, kHeads * kDim);
+    matrix("self_attn.q_proj", kHeads * head_dim, kHidden);
+    matrix("self_attn.k_proj", kKvHeads * head_dim, kHidden);
+    matrix("self_attn.v_proj", kKvHeads * head_dim, kHidden);
+    matrix("self_attn.o_proj", kHidden, kHeads * head_dim);
     matrix("mlp.gate_proj", kIntermediate, kHidden);
     matrix("mlp.up_proj", kIntermediate, kHidden);
     matrix("mlp.down_proj", kHidden, kIntermediate);
@@ -79,8 +79,8 @@ std::unique_ptr<TextModel> tiny_model(const std::string& type,
     if (gemma) {
       gain("pre_feedforward_layernorm", kHidden);
       gain("post_feedforward_layernorm", kHidden);
-      gain("self_attn.q_norm", kDim);
-      gain("self_attn.k_norm", kDim);
+      gain("self_attn.q_norm", head_dim);
+      gain("self_attn.k_norm", head_dim);
     }
   }
   Json config{{"model_type", type},
@@ -89,7 +89,7 @@ std::unique_ptr<TextModel> tiny_model(const std::string& type,
               {"intermediate_size", kIntermediate},
               {"num_attention_heads", kHeads},
               {"num_key_value_heads", kKvHeads},
-              {"head_dim", kDim},
+              {"head_dim", head_dim},
               {"vocab_size", kVocabulary},
               {"rms_norm_eps", 1e-5},
               {"max_position_embeddings", 8192},

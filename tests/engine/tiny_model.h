@@ -11,6 +11,7 @@ namespace quern::test {
 // "llama" or "gemma3_text" (window 16), hidden 64, 4 layers, vocabulary 96;
 // weights from a seeded generator in `dtype`, "F32" or "BF16".
 std::unique_ptr<TextModel> tiny_model(const std::string& type,
-                                      const std::string& dtype = "F32");
+                                      const std::string& dtype = "F32",
+                                      int head_dim = 16);
 
 }  // namespace quern::test

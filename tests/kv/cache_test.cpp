@@ -47,9 +47,9 @@ std::vector<float> values(const mx::array& a) {
 }
 
 TEST(Cache, SignatureNamesLayoutNumberAndShape) {
-  EXPECT_EQ(make_cache(Layout::append()).signature(), "append/raw-f32/2x32");
+  EXPECT_EQ(make_cache(Layout::append()).signature(), "append/plain/f32/2x32");
   EXPECT_EQ(make_cache(Layout::ring(16), qmm::Number::f16).signature(),
-            "ring-16/raw-f16/2x32");
+            "ring-16/plain/f16/2x32");
 }
 
 // MLX counts what one dimension holds in 31 bits: 2^24 tokens of 127 numbers
@@ -71,7 +71,8 @@ TEST(Cache, RowsOfUnequalSignaturesAreRefused) {
     attend(t.q, t.k, t.v, rows, {});
     FAIL() << "expected an Error";
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("append/raw-f32/2x32 and ring-8"));
+    EXPECT_THAT(e.what(),
+                testing::HasSubstr("append/plain/f32/2x32 and ring-8"));
   }
 }
 

@@ -1,94 +1,20 @@
-#include "ops/attention/attention.h"
-
 #include <cmath>
 #include <limits>
 
+#include "ops/attend_rows.h"
 #include "ops/rope/rope.h"
-#include "ops/support.h"
 
 namespace quern {
 namespace {
 
 using qmm::Number;
 using test::normal_floats;
+using test::options_of;
+using test::part;
+using test::Row;
 using test::to_array;
 using test::to_floats;
-
-// The tokens of one row: q [T, H * D], k and v [T, kv_heads * D].
-struct Tokens {
-  int count, heads;
-  KvShape kv;
-  std::vector<float> q, k, v;
-
-  Tokens(int count, int heads, KvShape kv, int seed)
-      : count(count), heads(heads), kv(kv) {
-    const int width = kv.kv_heads * kv.head_dim;
-    q = normal_floats(size_t(count) * heads * kv.head_dim, seed);
-    k = normal_floats(size_t(count) * width, seed + 1);
-    v = normal_floats(size_t(count) * width, seed + 2);
-  }
-  int q_width() const { return heads * kv.head_dim; }
-  int kv_width() const { return kv.kv_heads * kv.head_dim; }
-};
-
-mx::array part(const std::vector<float>& values, int width, int begin,
-               int end) {
-  return mx::array(values.data() + size_t(begin) * width, {end - begin, width},
-                   mx::float32);
-}
-
-// A row that is fed in chunks. Its planes grow as they must, a ring's up to
-// its full capacity.
-class Row {
- public:
-  Row(const Tokens& tokens, AttendOptions options)
-      : tokens_(tokens), options_(options) {}
-
-  // The part of a call that takes `count` tokens at `begin`.
-  AttendRow next(int begin, int count) const {
-    const int need = qmm::round_up(std::max(done_ + count, 1), 64);
-    const int most = options_.ring ? ring_capacity(options_.window) : need;
-    return {begin, count, done_, std::max(std::min(need, most), capacity_),
-            planes_};
-  }
-  void took(const AttendRow& row, const mx::array& planes) {
-    done_ += row.count;
-    capacity_ = row.capacity;
-    planes_ = planes;
-  }
-
-  // Feeds the next `count` tokens alone.
-  std::vector<float> feed(int count) {
-    const AttendRow row = next(0, count);
-    const int end = done_ + count;
-    const Attended a = attend(part(tokens_.q, tokens_.q_width(), done_, end),
-                              part(tokens_.k, tokens_.kv_width(), done_, end),
-                              part(tokens_.v, tokens_.kv_width(), done_, end),
-                              {row}, options_);
-    took(row, a.planes[0]);
-    return to_floats(a.out);
-  }
-
-  // Feeds all tokens in chunks.
-  std::vector<float> feed_all(int chunk) {
-    std::vector<float> out;
-    while (done_ < tokens_.count) {
-      const auto y = feed(std::min(chunk, tokens_.count - done_));
-      out.insert(out.end(), y.begin(), y.end());
-    }
-    return out;
-  }
-
-  const mx::array& planes() const { return planes_; }
-  int capacity() const { return capacity_; }
-  int done() const { return done_; }
-
- private:
-  const Tokens& tokens_;
-  AttendOptions options_;
-  int done_ = 0, capacity_ = 0;
-  mx::array planes_ = mx::zeros({0}, mx::float32);
-};
+using test::Tokens;
 
 // As a plane stores it.
 double stored(Number number, float x) {
@@ -112,7 +38,7 @@ std::vector<double> naive(const Tokens& t, const AttendOptions& o, int token) {
     for (int key = first; key <= token; key++) {
       double s = 0;
       for (int d = 0; d < D; d++) {
-        s += q[d] * stored(t.kv.number, t.k[at(key) + d]);
+        s += q[d] * stored(t.kv.format.number, t.k[at(key) + d]);
       }
       s *= o.scale;
       if (o.soft_cap > 0) s = o.soft_cap * std::tanh(s / o.soft_cap);
@@ -122,8 +48,8 @@ std::vector<double> naive(const Tokens& t, const AttendOptions& o, int token) {
     for (double& s : scores) sum += s = std::exp(s - most);
     for (int key = first; key <= token; key++) {
       for (int d = 0; d < D; d++) {
-        out[h * D + d] +=
-            scores[key - first] / sum * stored(t.kv.number, t.v[at(key) + d]);
+        out[h * D + d] += scores[key - first] / sum *
+                          stored(t.kv.format.number, t.v[at(key) + d]);
       }
     }
   }
@@ -143,15 +69,6 @@ void expect_naive(const std::vector<float>& y, const Tokens& t,
   }
 }
 
-AttendOptions options_of(const KvShape& kv, int window = 0, bool ring = false,
-                         float soft_cap = 0) {
-  return {.kv = kv,
-          .scale = 1 / std::sqrt(float(kv.head_dim)),
-          .window = window,
-          .soft_cap = soft_cap,
-          .ring = ring};
-}
-
 class Attend : public test::OnEachIsa {};
 QUERN_ON_EACH_ISA(Attend);
 
@@ -162,7 +79,7 @@ TEST_P(Attend, HeadSizesAndGroups) {
     for (int group : {1, 3, 4, 7}) {
       const KvShape kv{numbers[i++ % 3], 2, head_dim};
       SCOPED_TRACE(testing::Message() << "D " << head_dim << ", group " << group
-                                      << ", number " << int(kv.number));
+                                      << ", number " << int(kv.format.number));
       const Tokens t(70, 2 * group, kv, i);
       const AttendOptions o = options_of(kv);
       Row row(t, o);
@@ -249,8 +166,8 @@ TEST_P(Attend, RingsWrap) {
     const auto held = to_floats(
         gather_kv(row.planes(), ring, row.capacity(), count - window, count));
     for (int i = 0; i < window * 24; i++) {
-      ASSERT_EQ(held[i],
-                float(stored(kv.number, t.k[(count - window) * 24 + i])));
+      ASSERT_EQ(held[i], float(stored(kv.format.number,
+                                      t.k[(count - window) * 24 + i])));
     }
   }
 }

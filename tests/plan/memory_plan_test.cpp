@@ -50,7 +50,7 @@ TEST(MemoryNeeds, BillsTheTrueBytesOfRows) {
   const auto llama = tiny_model("llama");
   const StepSizes sizes{.chunk = 64, .batch = 2, .scored = 4};
   const auto row = [&](const TextModel& model, int tokens) {
-    return memory_needs(model, Precision::fast, sizes).row(tokens);
+    return memory_needs(model, qmm::Number::f16, sizes).row(tokens);
   };
   // 4 layers, and one that is copied while it grows.
   EXPECT_EQ(row(*llama, 1), 5u * 256 * 128);
@@ -65,7 +65,7 @@ TEST(MemoryNeeds, BillsTheTrueBytesOfRows) {
 TEST(MemoryNeeds, ARowNeverHoldsMoreThanItsBill) {
   for (const char* type : {"llama", "gemma3_text"}) {
     const auto model = tiny_model(type);
-    const auto needs = memory_needs(*model, Precision::fast,
+    const auto needs = memory_needs(*model, qmm::Number::f16,
                                     {.chunk = 64, .batch = 2, .scored = 4});
     for (int most : {1, 300, 1300, 7001}) {
       Row row = model->make_row(kv_number(Precision::fast));

@@ -81,7 +81,8 @@ TEST(KvCodec, HeadDims) {
             "[kv_codec] turbo-k8v3 takes head dims 64, 128, 256 and 512, not "
             "96");
   EXPECT_EQ(error_of([] { affine_kv(8).require(80); }),
-            "[kv_codec] 8 takes head dims that are multiples of its group, not "
+            "[kv_codec] 8 takes head dims up to 512 that are multiples of its "
+            "group, not "
             "80");
   EXPECT_EQ(error_of([] { turbo_kv().require(64); }), "");
 }

@@ -54,8 +54,7 @@ bool fits(const AttendRow& row, int tokens, const AttendOptions& o) {
   }
   const array& planes = row.planes;
   if (planes.size() == 0) return row.start == 0;
-  const int held =
-      int(planes.size() / (size_t(2) * o.kv.kv_heads * o.kv.head_dim));
+  const int held = o.kv.capacity_of(planes);
   return planes.dtype() == o.kv.dtype() &&
          planes.shape() == o.kv.planes(held) && held <= row.capacity &&
          (held >= row.start || held == row.capacity);
@@ -74,13 +73,22 @@ void check(const KvShape& kv) {
   if (kv.kv_heads < 1 || kv.head_dim < 1) {
     fail("[attend] needs a KV head of at least one number");
   }
+  if (!kv.format.raw()) block_of(kv.format, kv.head_dim);
 }
 
 }  // namespace
 
 bool KvShape::holds(int capacity) const {
-  const int64_t numbers = int64_t(capacity) * head_dim;
+  const int64_t numbers = int64_t(capacity) * (format.raw() ? head_dim : 1);
   return numbers <= std::numeric_limits<mx::ShapeElem>::max();
+}
+
+int KvShape::capacity_of(const array& planes) const {
+  if (format.raw()) {
+    return int(planes.size() / (size_t(2) * kv_heads * head_dim));
+  }
+  const size_t block = size_t(kv_heads) * block_of(format, head_dim).bytes;
+  return int(planes.size() / block * kKvBlock);
 }
 
 mx::Shape KvShape::planes(int capacity) const {
@@ -88,11 +96,15 @@ mx::Shape KvShape::planes(int capacity) const {
     fail("[kv] {} tokens of {} numbers a head are too many for one row",
          capacity, head_dim);
   }
-  return {2 * kv_heads, mx::ShapeElem(capacity * head_dim)};
+  if (format.raw()) {
+    return {2 * kv_heads, mx::ShapeElem(capacity * head_dim)};
+  }
+  return {kv_heads, capacity / kKvBlock, block_of(format, head_dim).bytes};
 }
 
 mx::Dtype KvShape::dtype() const {
-  switch (number) {
+  if (!format.raw()) return mx::uint8;
+  switch (format.number) {
     case qmm::Number::f16: return mx::float16;
     case qmm::Number::bf16: return mx::bfloat16;
     default: return mx::float32;
@@ -100,8 +112,9 @@ mx::Dtype KvShape::dtype() const {
 }
 
 size_t KvShape::bytes(int capacity) const {
-  const mx::Shape shape = planes(capacity);
-  return size_t(shape[0]) * shape[1] * dtype().size();
+  size_t numbers = 1;
+  for (const auto size : planes(capacity)) numbers *= size_t(size);
+  return numbers * dtype().size();
 }
 
 void check_attend(const std::vector<AttendRow>& rows, const AttendOptions& o,

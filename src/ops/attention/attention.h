@@ -4,20 +4,22 @@
 #include <optional>
 #include <vector>
 
+#include "ops/attention/kv_format.h"
 #include "ops/cpu_op.h"
 #include "ops/norm/rms_norm.h"
-#include "ops/qmm/format.h"
+#include "ops/qmm/qmm.h"
 
 namespace quern {
 
-// Where the keys and values of one layer lie for one row: an array of `number`
-// with room for `capacity` tokens (a multiple of 64),
+// Where the keys and values of one layer lie for one row: an array with room
+// for `capacity` tokens (a multiple of 64). Raw numbers:
 //   keys   [kv_heads, capacity / 16, D, 16]
 //   values [kv_heads, capacity, D]
-// one after the other, as [2 * kv_heads, capacity * D]. The token of position p
-// is in slot p, or p modulo capacity in a ring.
+// one after the other, as [2 * kv_heads, capacity * D]; codes: bytes
+// [kv_heads, capacity / 64, block] (kv_format.h). The token of position p is
+// in slot p, or p modulo capacity in a ring.
 struct KvShape {
-  qmm::Number number = qmm::Number::f16;
+  KvFormat format;
   int kv_heads = 0;
   int head_dim = 0;
 
@@ -25,6 +27,8 @@ struct KvShape {
 
   // Whether the array would fit MLX's dimensions.
   bool holds(int capacity) const;
+  // The capacity of such an array.
+  int capacity_of(const mx::array& planes) const;
   // Of the array; throws Error if it does not hold so many tokens.
   mx::Shape planes(int capacity) const;
   mx::Dtype dtype() const;
@@ -48,6 +52,8 @@ struct AttendOptions {
   int window = 0;      // a token sees the last `window` tokens; 0 = all
   float soft_cap = 0;  // cap * tanh(score / cap); 0 = none
   bool ring = false;   // slots are taken modulo capacity
+  // Of arithmetic on codes: exact is f32 on the numbers they decode to.
+  Precision precision = Precision::fast;
   // Of each head [D], before the rotation.
   std::optional<RmsNorm> q_norm = {}, k_norm = {};
   bool interleaved_rope = false;  // pairs (2i, 2i + 1), not (i, i + R)
@@ -80,9 +86,13 @@ Attended attend(const mx::array& q, const mx::array& k, const mx::array& v,
                 mx::StreamOrDevice s = {});
 
 // Keys and values of positions [from, to) of a row's planes, as f32
-// [2, kv_heads, to - from, D], in plain MLX ops.
+// [2, kv_heads, to - from, D], in plain MLX ops, or decoded in plain C++.
 mx::array gather_kv(const mx::array& planes, const AttendOptions& options,
                     int capacity, int from, int to, mx::StreamOrDevice s = {});
+
+// Encodes k and v [D] of one head into a slot of planes of codes.
+void put_kv(const KvShape& kv, const float* k, const float* v, int head,
+            int slot, mx::array& planes);
 
 // The meaning of attend for one row whose keys and values lie in order, in
 // plain MLX ops: q [N, H, D], kv [2, kv_heads, S, D] with the N tokens last.

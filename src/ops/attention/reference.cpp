@@ -1,6 +1,7 @@
 #include <mlx/mlx.h>
 
 #include <limits>
+#include <vector>
 
 #include "ops/attention/attention.h"
 
@@ -8,8 +9,36 @@ namespace quern {
 
 using mx::array;
 
+namespace {
+
+array decode_kv(const array& planes, const AttendOptions& o, int capacity,
+                int from, int to) {
+  const int H = o.kv.kv_heads, D = o.kv.head_dim, S = to - from;
+  const KvBlock form = block_of(o.kv.format, D);
+  mx::eval(planes);
+  const auto* bytes = planes.data<uint8_t>();
+  std::vector<float> kv(size_t(2) * H * S * D);
+  for (int h = 0; h < H; h++) {
+    for (int i = 0; i < S; i++) {
+      const int slot = o.ring ? (from + i) % capacity : from + i;
+      const uint8_t* block =
+          bytes +
+          (int64_t(h) * (capacity / kKvBlock) + slot / kKvBlock) * form.bytes;
+      float* k = kv.data() + (size_t(h) * S + i) * D;
+      decode_token(form, block, slot % kKvBlock, false, k,
+                   k + size_t(H) * S * D);
+    }
+  }
+  return array(kv.data(), {2, H, S, D}, mx::float32);
+}
+
+}  // namespace
+
 array gather_kv(const array& planes, const AttendOptions& options, int capacity,
                 int from, int to, mx::StreamOrDevice s) {
+  if (!options.kv.format.raw()) {
+    return decode_kv(planes, options, capacity, from, to);
+  }
   const int H = options.kv.kv_heads, D = options.kv.head_dim;
   array keys = mx::slice(planes, {0, 0}, {H, capacity * D}, s);
   keys = mx::reshape(keys, {H, capacity / 16, D, 16}, s);

@@ -10,6 +10,7 @@
 #include "ops/huge_pages.h"
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
+#include "ops/turbo/format.h"
 
 namespace quern {
 namespace {
@@ -37,7 +38,9 @@ class Attention {
         heads_(heads),
         group_(heads / options.kv.kv_heads),
         D_(options.kv.head_dim),
-        bytes_(qmm::number_bytes(options.kv.number)),
+        raw_(options.kv.format.raw()),
+        block_(raw_ ? KvBlock{} : block_of(options.kv.format, D_)),
+        bytes_(qmm::number_bytes(options.kv.format.number)),
         q_(q),
         k_(k),
         v_(v),
@@ -103,22 +106,48 @@ class Attention {
     const int H = o_.kv.kv_heads, token = row.begin + t;
     const int64_t at = (int64_t(token) * H + head) * D_;
     turn(o_.k_norm, k_ + at, token, 1, memory.data());
+    const int to = slot(row, row.start + t);
+    if (!raw_) {
+      return encode_token(block_, memory.data(), v_ + at, to % kKvBlock,
+                          block_at(row, head, to));
+    }
     const int64_t plane = int64_t(head) * row.capacity * D_ * bytes_;
-    kernels().store_kv(o_.kv.number, memory.data(), v_ + at, D_,
-                       slot(row, row.start + t), row.keys + plane,
-                       row.values + plane);
+    kernels().store_kv(o_.kv.format.number, memory.data(), v_ + at, D_, to,
+                       row.keys + plane, row.values + plane);
+  }
+
+  uint8_t* block_at(const Row& row, int head, int slot) const {
+    const int64_t blocks = row.capacity / kKvBlock;
+    return row.keys + (head * blocks + slot / kKvBlock) * block_.bytes;
   }
 
   // A row's only token is stored by the task that reads it.
   void store(std::span<const Row> rows) const {
     for (const Row& row : rows) {
       if (row.count == 1) continue;
+      if (!raw_) {
+        store_blocks(row);
+        continue;
+      }
       parallel_for(row.count, 16, [&](int begin, int end) {
         for (int t = begin; t < end; t++) {
           for (int h = 0; h < o_.kv.kv_heads; h++) store(row, t, h);
         }
       });
     }
+  }
+
+  // Tokens of a block share bytes, so that a block is one thread's.
+  void store_blocks(const Row& row) const {
+    const int first = row.start / kKvBlock;
+    const int last = (row.start + row.count - 1) / kKvBlock;
+    const int H = o_.kv.kv_heads;
+    thread_pool().run((last - first + 1) * H, [&](int i) {
+      const int block = (first + i / H) * kKvBlock;
+      const int begin = std::max(block, row.start);
+      const int end = std::min(block + kKvBlock, row.start + row.count);
+      for (int p = begin; p < end; p++) store(row, p - row.start, i % H);
+    });
   }
 
   int slot(const Row& row, int position) const {
@@ -222,9 +251,22 @@ class Attention {
   struct Queries {
     std::vector<float> q;
     std::vector<int> first, last;
+    std::vector<int8_t> int8;  // of codes in fast precision
+    std::vector<float> scale, sum;
+    std::vector<int32_t> total;
+
+    PackedQueries packed() {
+      return {int8.data(), scale.data(), sum.data(), total.data()};
+    }
+    void quantize() {
+      int8.resize(q.size());
+      for (auto* numbers : {&scale, &sum}) numbers->resize(q.size() / 32);
+      total.resize(q.size() / 32);
+      kernels().quantize_queries(q.data(), int(q.size()), packed());
+    }
   };
   // A task's queries, scaled, token by token and head by head.
-  const Queries& gather(const Task& task) {
+  Queries& gather(const Task& task) {
     thread_local Queries queries;
     const int n = task.count * group_;
     queries.q.resize(size_t(n) * D_);
@@ -244,11 +286,15 @@ class Attention {
         queries.last[t * group_ + g] = position + 1;
       }
     }
+    if (in_int8()) queries.quantize();
     return queries;
   }
 
+  // Whether scores and sums are made of the codes as integers.
+  bool in_int8() const { return !raw_ && o_.precision == Precision::fast; }
+
   // Adds the keys of one split to `state`, in pieces that lie together.
-  void add_split(const Task& task, const Queries& queries, int split,
+  void add_split(const Task& task, Queries& queries, int split,
                  const State& state) const {
     const Row& row = *task.row;
     const int position = row.start + task.token;
@@ -258,9 +304,27 @@ class Attention {
     while (begin < end) {
       const int from = slot(row, begin);
       const int to = std::min(end, begin + row.capacity - from);
+      if (!raw_) {
+        kernels().attend_packed(
+            {.form = block_,
+             .blocks = block_at(row, task.head, from),
+             .queries = task.count * group_,
+             .q = queries.q.data(),
+             .int8 = in_int8() ? queries.packed() : PackedQueries{},
+             .first = queries.first.data(),
+             .last = queries.last.data(),
+             .begin = begin,
+             .end = to,
+             .soft_cap = o_.soft_cap,
+             .max = state.max,
+             .sum = state.sum,
+             .out = state.out});
+        begin = to;
+        continue;
+      }
       const int64_t plane =
           (int64_t(task.head) * row.capacity + from) * D_ * bytes_;
-      kernels().attend({.number = o_.kv.number,
+      kernels().attend({.number = o_.kv.format.number,
                         .k = row.keys + plane,
                         .v = row.values + plane,
                         .head_dim = D_,
@@ -287,7 +351,7 @@ class Attention {
   void attend_tokens(const Task& task) {
     thread_local std::vector<float> memory;
     const int n = task.count * group_;
-    const Queries& queries = gather(task);
+    Queries& queries = gather(task);
     const Splits splits = splits_of(*task.row, task.token, task.count);
     const State total = fresh_state(n);
     for (int i = splits.first; i < splits.last; i++) {
@@ -302,30 +366,51 @@ class Attention {
     for (int i = 0; i < task.count * group_; i++) {
       const int token = task.row->begin + task.token + i / group_;
       const int head = task.head * group_ + i % group_;
-      kernels().scale(total.out + i * D_, 1.f / total.sum[i], D_,
-                      out_ + (int64_t(token) * heads_ + head) * D_);
+      float* out = out_ + (int64_t(token) * heads_ + head) * D_;
+      kernels().scale(total.out + i * D_, 1.f / total.sum[i], D_, out);
+      if (block_.turbo) turn_back(out);
     }
   }
 
+  // From the space that values of turbo are stored in.
+  void turn_back(float* out) const {
+    kernels().fwht(out, D_);
+    const float* sign = turbo::signs(D_);
+    for (int d = 0; d < D_; d++) out[d] *= sign[d];
+  }
+
   const AttendOptions& o_;
-  int heads_, group_, D_, bytes_;
+  int heads_, group_, D_;
+  bool raw_;
+  KvBlock block_;  // of codes
+  int bytes_;      // of a raw number
   const float *q_, *k_, *v_, *table_;
   int rotary_;
   float* out_;
 };
 
-// Both planes of each head keep their place at its start.
-void grow(const KvShape& kv, const array& from, array& to) {
+// The planes of each head keep their place at its start.
+void grow(const array& from, array& to) {
   std::memset(to.data<uint8_t>(), 0, to.nbytes());
-  const size_t old_bytes = from.nbytes() / (2 * kv.kv_heads);
-  const size_t new_bytes = to.nbytes() / (2 * kv.kv_heads);
-  for (int i = 0; i < 2 * kv.kv_heads; i++) {
+  const int planes = to.shape(0);
+  const size_t old_bytes = from.nbytes() / planes;
+  const size_t new_bytes = to.nbytes() / planes;
+  for (int i = 0; i < planes; i++) {
     std::memcpy(to.data<uint8_t>() + i * new_bytes,
                 from.data<uint8_t>() + i * old_bytes, old_bytes);
   }
 }
 
 }  // namespace
+
+void put_kv(const KvShape& kv, const float* k, const float* v, int head,
+            int slot, array& planes) {
+  const KvBlock form = block_of(kv.format, kv.head_dim);
+  const int64_t blocks = planes.shape(1);
+  uint8_t* block =
+      planes.data<uint8_t>() + (head * blocks + slot / kKvBlock) * form.bytes;
+  encode_token(form, k, v, slot % kKvBlock, block);
+}
 
 AttendPlan::AttendPlan(std::vector<AttendRow> rows,
                        const AttendOptions& attend_options,
@@ -366,7 +451,7 @@ void run_attend(const AttendPlan& plan, int heads, const float* q,
   rows.reserve(plan.parts.size());
   for (const AttendPlan::Part& p : plan.parts) {
     array planes = p.planes;  // the same memory
-    if (p.before) grow(plan.options.kv, *p.before, planes);
+    if (p.before) grow(*p.before, planes);
     auto* bytes = planes.data<uint8_t>();
     rows.push_back({p.begin, p.count, p.start, p.capacity, bytes,
                     bytes + planes.nbytes() / 2});

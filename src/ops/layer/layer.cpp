@@ -117,10 +117,11 @@ class LayerPrimitive final : public CpuPrimitive {
 
 LayerResult decoder_layer(const array& x_any, const LayerWeights& weights,
                           Precision precision, std::vector<AttendRow> rows,
-                          const AttendOptions& options,
+                          AttendOptions options,
                           const std::optional<array>& rope_table,
                           mx::StreamOrDevice where) {
   const mx::Stream s = stream_of(where);
+  options.precision = precision;
   check(x_any, weights, options);
   check_attend(rows, options, x_any.shape(0), rope_table);
   if (!on_cpu(s)) {
@@ -146,9 +147,10 @@ LayerResult decoder_layer(const array& x_any, const LayerWeights& weights,
 LayerResult decoder_layer_parts(const array& x, const LayerWeights& weights,
                                 Precision precision,
                                 std::vector<AttendRow> rows,
-                                const AttendOptions& options,
+                                AttendOptions options,
                                 const std::optional<array>& rope_table,
                                 mx::StreamOrDevice s) {
+  options.precision = precision;
   const auto qkv = matmul_each(x, weights.qkv, precision, {}, s);
   Attended a =
       attend(qkv[0], qkv[1], qkv[2], std::move(rows), options, rope_table, s);

@@ -26,9 +26,10 @@ struct LayerResult {
 // numbers as matmul and attend give one after the other (decoder_layer_parts),
 // with what lies between them in memory of the thread. A node of the graph and
 // the hand-over to the stream's thread cost more than many a small op.
+// `precision` is that of the attention too.
 LayerResult decoder_layer(const mx::array& x, const LayerWeights& weights,
                           Precision precision, std::vector<AttendRow> rows,
-                          const AttendOptions& options,
+                          AttendOptions options,
                           const std::optional<mx::array>& rope_table,
                           mx::StreamOrDevice s = {});
 
@@ -36,7 +37,7 @@ LayerResult decoder_layer(const mx::array& x, const LayerWeights& weights,
 LayerResult decoder_layer_parts(const mx::array& x, const LayerWeights& weights,
                                 Precision precision,
                                 std::vector<AttendRow> rows,
-                                const AttendOptions& options,
+                                AttendOptions options,
                                 const std::optional<mx::array>& rope_table,
                                 mx::StreamOrDevice s = {});
 

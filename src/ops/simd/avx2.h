@@ -136,6 +136,36 @@ inline Bytes keep(Bytes x, uint8_t mask) {
   return {_mm256_and_si256(x.v, _mm256_set1_epi8(char(mask)))};
 }
 inline Bytes merge(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, b.v)}; }
+inline void store_bytes(void* p, Bytes x) {
+  _mm256_storeu_si256((__m256i*)p, x.v);
+}
+inline Bytes quads(F a, F b, F c, F d) {
+  const __m256i low = _mm256_set1_epi32(255);
+  const __m256i x = _mm256_and_si256(_mm256_cvtps_epi32(a), low);
+  const __m256i y = _mm256_and_si256(_mm256_cvtps_epi32(b), low);
+  const __m256i z = _mm256_and_si256(_mm256_cvtps_epi32(c), low);
+  const __m256i xy = _mm256_or_si256(x, _mm256_slli_epi32(y, 8));
+  const __m256i zd = _mm256_or_si256(
+      _mm256_slli_epi32(z, 16), _mm256_slli_epi32(_mm256_cvtps_epi32(d), 24));
+  return {_mm256_or_si256(xy, zd)};
+}
+struct Table {
+  __m256i low, high;
+};
+template <int size>
+inline Table load_table(const int8_t* p) {
+  return {_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)p)),
+          _mm256_broadcastsi128_si256(
+              _mm_loadu_si128((const __m128i*)(p + size - 16)))};
+}
+template <int size>
+inline Bytes look_up(const Table& t, Bytes index) {
+  const __m256i low = _mm256_shuffle_epi8(t.low, index.v);
+  if constexpr (size == 16) return {low};
+  const __m256i high = _mm256_shuffle_epi8(t.high, index.v);
+  return {_mm256_blendv_epi8(low, high, _mm256_slli_epi16(index.v, 3))};
+}
+
 // dot4 sums (code - kOffset) . a.
 #if defined(__AVXVNNI__)
 template <int bits>
@@ -153,6 +183,13 @@ inline constexpr int kPairQuads = 1;
 using Pairs = I;
 Pairs pairs4(Bytes, const int8_t*);
 I joined(Pairs);
+
+inline constexpr int kMostWeight = 255;
+inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
+  int32_t quad;
+  std::memcpy(&quad, w, 4);
+  return {_mm256_dpbusd_avx_epi32(acc.v, _mm256_set1_epi32(quad), x.v)};
+}
 
 }  // namespace quern::avx_vnni
 #else
@@ -201,6 +238,16 @@ inline Pairs pairs4(Bytes w, const int8_t* a) {
 }
 inline I joined(Pairs a) {
   return {_mm256_madd_epi16(a.v, _mm256_set1_epi16(1))};
+}
+
+// Products with two signed bytes are summed in 16 bits.
+inline constexpr int kMostWeight = 127;
+inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
+  int32_t quad;
+  std::memcpy(&quad, w, 4);
+  const __m256i p = _mm256_madd_epi16(
+      _mm256_maddubs_epi16(_mm256_set1_epi32(quad), x.v), _mm256_set1_epi16(1));
+  return {in_order(_mm256_add_epi32(acc.v, p))};
 }
 
 }  // namespace quern::avx2

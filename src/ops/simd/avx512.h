@@ -121,4 +121,38 @@ using Pairs = I;
 Pairs pairs4(Bytes, const int8_t*);
 I joined(Pairs);
 
+inline constexpr int kMostWeight = 255;
+inline void store_bytes(void* p, Bytes x) { _mm512_storeu_si512(p, x); }
+inline Bytes quads(F a, F b, F c, F d) {
+  const I low = _mm512_set1_epi32(255);
+  const I x = _mm512_and_si512(_mm512_cvtps_epi32(a), low);
+  const I y = _mm512_and_si512(_mm512_cvtps_epi32(b), low);
+  const I z = _mm512_and_si512(_mm512_cvtps_epi32(c), low);
+  const I xy = _mm512_or_si512(x, _mm512_slli_epi32(y, 8));
+  return _mm512_ternarylogic_epi32(xy, _mm512_slli_epi32(z, 16),
+                                   _mm512_slli_epi32(_mm512_cvtps_epi32(d), 24),
+                                   0xfe);
+}
+inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
+  int32_t quad;
+  std::memcpy(&quad, w, 4);
+  return _mm512_dpbusd_epi32(acc, _mm512_set1_epi32(quad), x);
+}
+struct Table {
+  __m512i low, high;
+};
+template <int size>
+inline Table load_table(const int8_t* p) {
+  return {
+      _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)p)),
+      _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)(p + size - 16)))};
+}
+template <int size>
+inline Bytes look_up(const Table& t, Bytes index) {
+  const Bytes low = _mm512_shuffle_epi8(t.low, index);
+  if constexpr (size == 16) return low;
+  const __mmask64 upper = _mm512_test_epi8_mask(index, _mm512_set1_epi8(16));
+  return _mm512_mask_shuffle_epi8(low, upper, t.high, index);
+}
+
 }  // namespace quern::avx512

@@ -142,4 +142,35 @@ using Pairs = I;
 Pairs pairs4(Bytes, const int8_t*);
 I joined(Pairs);
 
+// The dot product is of signed bytes.
+inline constexpr int kMostWeight = 127;
+inline void store_bytes(void* p, Bytes x) { vst1q_u8((uint8_t*)p, x); }
+inline Bytes quads(F a, F b, F c, F d) {
+  const int32x4_t low = vdupq_n_s32(255);
+  int32x4_t r = vandq_s32(vcvtnq_s32_f32(a), low);
+  r = vsliq_n_s32(r, vcvtnq_s32_f32(b), 8);
+  r = vsliq_n_s32(r, vcvtnq_s32_f32(c), 16);
+  r = vsliq_n_s32(r, vcvtnq_s32_f32(d), 24);
+  return vreinterpretq_u8_s32(r);
+}
+inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
+  int32_t quad;
+  std::memcpy(&quad, w, 4);
+  return vdotq_s32(acc, vreinterpretq_s8_u8(x),
+                   vreinterpretq_s8_s32(vdupq_n_s32(quad)));
+}
+struct Table {
+  uint8x16x2_t v;
+};
+template <int size>
+inline Table load_table(const int8_t* p) {
+  return {
+      {{vld1q_u8((const uint8_t*)p), vld1q_u8((const uint8_t*)p + size - 16)}}};
+}
+template <int size>
+inline Bytes look_up(const Table& t, Bytes index) {
+  if constexpr (size == 16) return vqtbl1q_u8(t.v.val[0], index);
+  return vqtbl2q_u8(t.v, index);
+}
+
 }  // namespace quern::neon

@@ -232,4 +232,43 @@ using Pairs = I;
 Pairs pairs4(Bytes, const int8_t*);
 I joined(Pairs);
 
+// Weights of attention are bytes in [0, kMostWeight].
+inline constexpr int kMostWeight = 255;
+inline void store_bytes(void* p, Bytes x) { std::memcpy(p, x.v, sizeof x.v); }
+// Four numbers a lane, of [-128, 255], rounded to nearest even and stored as
+// the four bytes of its quad; any bytes for NaN.
+inline Bytes quads(F a, F b, F c, F d) {
+  Bytes r;
+  const F* from[] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4 * W; i++) {
+    const float x = from[i % 4]->v[i / 4];
+    r.v[i] = x == x ? uint8_t(int(std::nearbyint(x))) : 0;
+  }
+  return r;
+}
+// acc + the dot product of each quad of signed bytes in [-127, 127] with the
+// four weights at w.
+inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
+  return map_int([&](int i) {
+    const uint8_t* p = x.v + 4 * i;
+    return acc.v[i] + int8_t(p[0]) * w[0] + int8_t(p[1]) * w[1] +
+           int8_t(p[2]) * w[2] + int8_t(p[3]) * w[3];
+  });
+}
+// Of 16 bytes, or of 32: what each index names.
+struct Table {
+  int8_t v[32];
+};
+template <int size>
+inline Table load_table(const int8_t* p) {
+  Table t = {};
+  std::memcpy(t.v, p, size);
+  return t;
+}
+template <int size>
+inline Bytes look_up(const Table& t, Bytes index) {
+  for (auto& b : index.v) b = uint8_t(t.v[b % size]);
+  return index;
+}
+
 }  // namespace quern::portable
