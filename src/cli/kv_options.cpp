@@ -14,7 +14,9 @@ void add_kv_options(CLI::App& app, KvOptions& options) {
     try {
       options.codec = parse_kv_codec(text);
     } catch (const Error& error) {
-      throw UsageError(fmt::format("--kv: {}", error.what()));
+      const std::string_view what = error.what();  // "[place] reason"
+      throw UsageError(
+          fmt::format("--kv: {}", what.substr(what.find(']') + 2)));
     }
   };
   add_value(app, "--kv", set_codec,

@@ -56,6 +56,11 @@ TEST(Options, UnknownNamesAreRefused) {
   expect_refused(quern({"generate", "m", "--prompt", "a", "--warm", "3"}), 2,
                  "'--warm'");
   expect_refused(quern({"version", "-x"}), 2, "'-x'");
+  expect_refused(quern({"bench", "m", "--kv", "turbo:k3v3"}), 2,
+                 "--kv: turbo keys have 2, 4, 5 or 8 bits, not 3");
+  expect_refused(quern({"serve", "m", "--kv", "3"}), 2,
+                 "--kv: no KV scheme \"3\"");
+  expect_refused(quern({"serve", "m", "--kv-ring", "4"}), 2, "--kv-ring");
   expect_refused(quern({"version", "more"}), 2, "'more'");
   expect_refused(quern({"version", "a\nb"}), 2, "'a\\x0Ab'");
 }
@@ -169,11 +174,11 @@ TEST(Version, TheIsaCanBeForced) {
 
 TEST(Options, ServeReadsItsValuesStrictly) {
   const std::pair<const char*, const char*> kFaults[] = {
-      {"--port", "65536"},        {"--batch", "0"},
-      {"--queue", "-1"},          {"--context", "0"},
-      {"--memory-budget", "0"},   {"--thinking", "maybe"},
-      {"--log-level", "loud"},    {"--reasoning-field", "text"},
-      {"--api-key", ""},          {"--drain", "-1"},
+      {"--port", "65536"},         {"--batch", "0"},
+      {"--queue", "-1"},           {"--context", "0"},
+      {"--memory-budget", "0"},    {"--thinking", "maybe"},
+      {"--log-level", "loud"},     {"--reasoning-field", "text"},
+      {"--api-key", ""},           {"--drain", "-1"},
       {"--cors-origin", "a\r\nb"}, {"--unix", ""},
       {"--model-name", ""}};
   for (const auto& [name, value] : kFaults) {

@@ -62,13 +62,30 @@ TEST(MemoryNeeds, BillsTheTrueBytesOfRows) {
   EXPECT_EQ(row(*gemma, 5000), (3u * 5120 + 2 * 320) * 128);
 }
 
+TEST(MemoryNeeds, CodesAreBilledByTheirFormula) {
+  const auto model = tiny_model("gemma3_text", "F32", 64);
+  for (const KvCodec& codec : {turbo_kv(8, 3), turbo_kv(2, 2), affine_kv(4)}) {
+    const size_t token = 2 * codec.bytes_per_token(64);
+    const auto bytes = [&](const KvScheme& kv) {
+      return memory_needs(*model, kv, {.chunk = 64, .batch = 2, .scored = 4})
+          .row(5000);
+    };
+    EXPECT_EQ(bytes({codec, codec}), (3u * 5120 + 2 * 320) * token);
+    // Raw rings: 2 heads of 64 keys and values of 2 bytes.
+    EXPECT_EQ(bytes({codec, raw_kv()}), 3u * 5120 * token + 2 * 320 * 512);
+  }
+}
+
 TEST(MemoryNeeds, ARowNeverHoldsMoreThanItsBill) {
-  for (const char* type : {"llama", "gemma3_text"}) {
-    const auto model = tiny_model(type);
-    const auto needs = memory_needs(*model, qmm::Number::f16,
-                                    {.chunk = 64, .batch = 2, .scored = 4});
+  const KvScheme raw(kv_number(Precision::fast)), turbo(turbo_kv(), raw_kv());
+  for (const auto& [type, kv] :
+       {std::pair("llama", raw), std::pair("gemma3_text", raw),
+        std::pair("gemma3_text", turbo)}) {
+    const auto model = tiny_model(type, "F32", 64);
+    const auto needs =
+        memory_needs(*model, kv, {.chunk = 64, .batch = 2, .scored = 4});
     for (int most : {1, 300, 1300, 7001}) {
-      Row row = model->make_row(kv_number(Precision::fast));
+      Row row = model->make_row(kv);
       const size_t before = mx::get_active_memory();
       mx::reset_peak_memory();
       // As the engine feeds it: room first, then a step of some tokens.
