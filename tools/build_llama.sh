@@ -9,7 +9,7 @@ set -euo pipefail
 
 version=0.3.36
 sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
-targets=(llama-bench llama-batched-bench llama-server)
+targets=(llama-bench llama-batched-bench llama-server llama-perplexity)
 dir=${QUERN_PEERS:-$HOME/.cache/quern-peers}/llama
 python=python3
 [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3

@@ -69,6 +69,15 @@ class Server:
         written = os.pread(file, os.fstat(file).st_size, 0)
         return written.decode("utf-8", "replace")
 
+    def wait_for_log(self, text):
+        """Lines are written behind the answers, those of two connections in
+        any order."""
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.log():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"no {text!r} in the log:\n{self.log()}")
+            time.sleep(0.01)
+
     def _wait_until_ready(self):
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:

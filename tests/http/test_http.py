@@ -7,7 +7,6 @@ import signal
 import socket
 import tempfile
 import threading
-import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -301,9 +300,8 @@ class Http(harness.ServerCase):
     def test_the_access_log_names_requests(self):
         self.server.get("/v1/models?secret=1", **{"x-request-id": "logged-1"})
         self.server.get("/%0aforged%1b[31m%ff", **{"x-request-id": "last-1"})
-        while "last-1" not in self.server.log():  # written behind the answer
-            time.sleep(0.01)
-        self.assertIn("logged-1", self.server.log())
+        for name in ("logged-1", "last-1"):
+            self.server.wait_for_log(name)
         self.assertNotRegex(self.server.log(), r"(?m)^forged|\x1b")
 
 
