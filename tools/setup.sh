@@ -204,8 +204,17 @@ install_build() {
   install_mlx
 }
 
+# Set-ups at the same time would unpack into the same folders.
+take_turns() {
+  have flock || return 0
+  mkdir -p "$deps"
+  exec {turn}>"$deps/.lock"
+  flock -n "$turn" || { say "waiting for another set-up"; flock "$turn"; }
+}
+
 apt_updated=
 partial=
+take_turns
 trap 'if [ -n "$partial" ]; then rm -rf "$partial"; fi' EXIT
 case ${1:-build} in
   build) install_build;;
