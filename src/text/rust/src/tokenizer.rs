@@ -6,10 +6,11 @@ use tokenizers::{
     Encoding, Model, NormalizerWrapper, OffsetType, PreTokenizedString, PreTokenizer, Result, Token,
 };
 
+use crate::model::HfTokenizer;
 use crate::pieces::{Pieces, Spelling, Strip};
 
 pub struct Tokenizer {
-    pub hf: tokenizers::Tokenizer,
+    pub hf: HfTokenizer,
     pub pieces: Pieces,
     pub special: Vec<u8>,
     pub strip: Strip,
@@ -21,7 +22,7 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     pub fn from_json(json: &[u8]) -> Result<Self> {
-        let mut hf = tokenizers::Tokenizer::from_bytes(json)?;
+        let mut hf = serde_json::from_slice::<HfTokenizer>(json)?;
         hf.with_truncation(None)?;
         hf.with_padding(None);
         let (prefix, suffix) = affixes(&hf)?;
@@ -31,7 +32,7 @@ impl Tokenizer {
     }
 
     pub fn new(
-        hf: tokenizers::Tokenizer,
+        hf: HfTokenizer,
         pieces: Pieces,
         strip: Strip,
         prefix: Vec<i32>,
@@ -203,7 +204,7 @@ fn unused_mark(text: &str) -> Option<char> {
 }
 
 /// The ids that the post-processor puts around a text.
-fn affixes(hf: &tokenizers::Tokenizer) -> Result<(Vec<i32>, Vec<i32>)> {
+fn affixes(hf: &HfTokenizer) -> Result<(Vec<i32>, Vec<i32>)> {
     const TEXT: u32 = u32::MAX;
     let token = Token::new(TEXT, String::new(), (0, 0));
     let encoding = Encoding::from_tokens(vec![token], 0);
@@ -217,7 +218,7 @@ fn affixes(hf: &tokenizers::Tokenizer) -> Result<(Vec<i32>, Vec<i32>)> {
     Ok((signed(&ids[..at]), signed(&ids[at + 1..])))
 }
 
-fn spelling_of(hf: &tokenizers::Tokenizer) -> Result<Spelling> {
+fn spelling_of(hf: &HfTokenizer) -> Result<Spelling> {
     let decoder = serde_json::to_value(hf.get_decoder())?;
     let normalizer = serde_json::to_string(&hf.get_normalizer())?;
     let pre_tokenizer = serde_json::to_value(hf.get_pre_tokenizer())?;
@@ -232,7 +233,7 @@ fn prepends_always(pre_tokenizer: &Value) -> bool {
 }
 
 /// Ids may have holes; a hole stands for no bytes.
-fn pieces_of(hf: &tokenizers::Tokenizer, spelling: &Spelling) -> Result<Pieces> {
+fn pieces_of(hf: &HfTokenizer, spelling: &Spelling) -> Result<Pieces> {
     let vocabulary = hf.get_vocab(true);
     let count = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
     if count > 2 * vocabulary.len() + 4096 {

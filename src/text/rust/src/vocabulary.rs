@@ -1,5 +1,7 @@
 //! Builds a tokenizer from the vocabulary that a GGUF file carries.
 
+use std::cmp::Ordering;
+
 use ahash::AHashMap;
 use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::models::bpe::BPE;
@@ -8,8 +10,10 @@ use tokenizers::normalizers::replace::Replace;
 use tokenizers::normalizers::utils::Sequence;
 use tokenizers::{AddedToken, NormalizerWrapper, Result};
 
+use crate::model::{HfTokenizer, WordModel};
 use crate::pieces::{Pieces, Spelling, Strip};
 use crate::pre_tokenizer;
+use crate::scored_bpe::ScoredBpe;
 use crate::tokenizer::Tokenizer;
 
 const UNKNOWN: i32 = 2;
@@ -63,7 +67,7 @@ fn byte_level(vocabulary: &Vocabulary) -> Result<Tokenizer> {
         .vocab_and_merges(token_ids(&vocabulary.tokens), merges)
         .ignore_merges(family.ignore_merges)
         .build()?;
-    let mut hf = tokenizers::Tokenizer::new(model);
+    let mut hf = HfTokenizer::new(WordModel::Library(model.into()));
     hf.with_pre_tokenizer(Some(family.pre_tokenizer()?));
     hf.with_decoder(Some(ByteLevel::default()));
     let spelling = Spelling {
@@ -74,18 +78,9 @@ fn byte_level(vocabulary: &Vocabulary) -> Result<Tokenizer> {
 }
 
 fn sentence_piece(vocabulary: &Vocabulary) -> Result<Tokenizer> {
-    let respelled = respell_space_runs(&vocabulary.tokens);
-    let tokens: Vec<&str> = respelled.iter().map(AsRef::as_ref).collect();
-    let ids = token_ids(&tokens);
-    let merges = merges_of_scores(vocabulary, &tokens, &ids);
-    let mut model = BPE::builder()
-        .vocab_and_merges(ids, merges)
-        .byte_fallback(true)
-        .fuse_unk(true);
-    if let Some(unk) = vocabulary.unk {
-        model = model.unk_token(tokens[unk as usize].to_owned());
-    }
-    let mut hf = tokenizers::Tokenizer::new(model.build()?);
+    let tokens = respell_space_runs(&vocabulary.tokens);
+    let model = ScoredBpe::new(&tokens, &results(vocabulary), vocabulary.unk);
+    let mut hf = HfTokenizer::new(WordModel::Scored(model));
     let replace: NormalizerWrapper = Replace::new(" ", SPACE.to_string())?.into();
     let mut spelling = Spelling {
         space: Some(SPACE),
@@ -119,53 +114,22 @@ fn token_ids(tokens: &[&str]) -> AHashMap<String, u32> {
     pairs.map(|(token, id)| (token.to_string(), id)).collect()
 }
 
-/// SentencePiece merges the pair whose result scores best. BPE wants the pairs
-/// ranked: by the score of the result (user-defined tokens first, then equal
-/// scores in the order of the file), then by the lengths of the parts in
-/// characters, longest first, then by their ids.
-fn merges_of_scores(
-    vocabulary: &Vocabulary,
-    tokens: &[&str],
-    ids: &AHashMap<String, u32>,
-) -> Merges {
-    let mut results: Vec<u32> = (0..tokens.len() as u32)
+/// The tokens that others may be merged to, the best first: user-defined ones,
+/// then by score, then in the order of the file.
+fn results(vocabulary: &Vocabulary) -> Vec<u32> {
+    let mut results: Vec<u32> = (0..vocabulary.tokens.len() as u32)
         .filter(|&id| vocabulary.kind(id) != CONTROL && vocabulary.kind(id) != UNKNOWN)
         .collect();
     results.sort_by(|&a, &b| {
-        let defined = |id| vocabulary.kind(id) == USER_DEFINED;
-        let by_score = || vocabulary.score(b).total_cmp(&vocabulary.score(a));
-        match (defined(a), defined(b)) {
-            (true, true) => std::cmp::Ordering::Equal,
-            (false, false) => by_score(),
-            (first, _) => {
-                if first {
-                    std::cmp::Ordering::Less
-                } else {
-                    std::cmp::Ordering::Greater
-                }
-            }
+        let is_defined = |id| vocabulary.kind(id) == USER_DEFINED;
+        match (is_defined(a), is_defined(b)) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            _ => vocabulary.score(b).total_cmp(&vocabulary.score(a)),
         }
     });
-    let mut merges = Merges::with_capacity(2 * tokens.len());
-    let mut pairs: Vec<(usize, u32, u32)> = Vec::new();
-    for id in results {
-        let token = tokens[id as usize];
-        pairs.clear();
-        for (count, (at, _)) in token.char_indices().enumerate().skip(1) {
-            if let Some(&left) = ids.get(&token[..at]) {
-                if let Some(&right) = ids.get(&token[at..]) {
-                    pairs.push((count, left, right));
-                }
-            }
-        }
-        for &(_, left, right) in pairs.iter().rev() {
-            merges.push((
-                tokens[left as usize].to_owned(),
-                tokens[right as usize].to_owned(),
-            ));
-        }
-    }
-    merges
+    results
 }
 
 impl Vocabulary<'_> {
@@ -190,7 +154,7 @@ impl Vocabulary<'_> {
 }
 
 fn finish(
-    mut hf: tokenizers::Tokenizer,
+    mut hf: HfTokenizer,
     vocabulary: &Vocabulary,
     spelling: &Spelling,
     bos_by_default: bool,
