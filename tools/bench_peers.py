@@ -133,13 +133,15 @@ class Bench:
             f"load of others {load:.2f}{doubt}")
 
 
-def chosen_cases(models, quick, version):
+def chosen_cases(options, version):
     """(case, model) pairs; those held to an instruction set only where quern
     would use another."""
     lesser = [isa for isa in version["isa_available"] if isa != version["isa"]]
-    return [(case.shortened() if quick else case, model)
-            for case in cases.CASES if case.isa in ["", *lesser]
-            for model in case.models if model in models]
+    wanted = options.cases or [case.name for case in cases.CASES]
+    return [(case.shortened() if options.quick else case, model)
+            for case in cases.CASES
+            if case.name in wanted and case.isa in ["", *lesser]
+            for model in case.models if model in options.models]
 
 
 def open_csv(known, threads):
@@ -166,8 +168,8 @@ def measure(options):
     say(f"1-minute load: {known['1-minute load before']}; every run: {csv}")
     bench = Bench(
         Programs(options.quern, PEERS / "llama", python, paths, threads),
-        chosen_cases(options.models, options.quick, version), threads, writer)
-    if not options.quick:
+        chosen_cases(options, version), threads, writer)
+    if not (options.quick or options.cases):
         bench.ops()
     for i in range(1, options.rounds + 1):
         bench.round(i)
@@ -196,6 +198,10 @@ def parse_options():
     add("--threads", type=positive, default=2)
     add("--models", nargs="+", choices=cases.MODELS, metavar="NAME",
         default=list(cases.MODELS), help="of " + ", ".join(cases.MODELS))
+    add("--cases", nargs="+", choices=[c.name for c in cases.CASES],
+        metavar="CASE", help="these alone, without the ops: of "
+        + ", ".join(c.name for c in cases.CASES)
+        + "; the page goes to build/bench")
     add("--quick", action="store_true",
         help="short lengths, to try the tool: the page goes to build/bench")
     add("--quern", type=lambda path: Path(path).resolve(),
@@ -209,7 +215,8 @@ def parse_options():
 
 def main():
     options = parse_options()
-    folder = "build/bench/peers" if options.quick else "docs"
+    is_part = options.quick or options.cases
+    folder = "build/bench/peers" if is_part else "docs"
     try:
         csv = options.report or measure(options)
         publish(csv, options.out or ROOT / folder)
