@@ -12,6 +12,15 @@ HERE = Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools/bench_peers.py"
 NAME = "benchmarks/2026-01-31-some-cpu-r-9"
 
+OTHER = "benchmarks/2025-12-31-other.csv"
+OTHER_CSV = """round,side,model,case,threads,value,unit,load
+0,machine,,cpu,2,Other CPU,,
+0,machine,,date,2,2025-12-31,,
+1,machine,,read bandwidth,2,10,GB/s,0
+1,quern,smollm2,decode,2,90,tok/s,0
+1,llama.cpp,smollm2,decode,2,30,tok/s,0
+"""
+
 
 class Report(unittest.TestCase):
 
@@ -20,6 +29,8 @@ class Report(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(scratch.cleanup)
         cls.folder = Path(scratch.name)
+        (cls.folder / "benchmarks").mkdir()
+        (cls.folder / OTHER).write_text(OTHER_CSV, "utf-8")
         subprocess.run([sys.executable, "-B", TOOL, "--report",
                         HERE / "peers.csv", "--out", cls.folder], check=True)
         cls.page = (cls.folder / "benchmarks.md").read_text("utf-8")
@@ -67,6 +78,12 @@ class Report(unittest.TestCase):
         self.assertEqual(
             self.rows_under("Ops and their bounds"),
             [["`matmul/Q4_0/fast/rows:1`", "16.8 GB/s", "memory", "80 %"]])
+
+    def test_other_machines(self):
+        rows = self.rows_under("Times as fast on this and other machines")
+        self.assertIn(["Decode, one stream: SmolLM2 135M, Q4_1", "2.00",
+                       "3.00"], rows)
+        self.assertIn(f"[Other CPU, 2025-12-31]({OTHER})", self.page)
 
     def test_the_files_beside_the_page(self):
         self.assertIn(f"({NAME}.csv)", self.page)

@@ -5,6 +5,7 @@ import re
 from . import plot
 from .cases import CASES, DEEP, LIMITS_S, MODELS, NEAR, reason_of
 from .results import BUSY, Results
+from .rows import read
 
 HEAD = """# Benchmarks
 
@@ -33,12 +34,16 @@ def write(rows, folder):
     picture = folder / "benchmarks" / f"{stem(results.facts)}.svg"
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(plot.ratios(results), encoding="utf-8")
+    others = [(csv.name, Results(read(csv)))
+              for csv in sorted(picture.parent.glob("*.csv"))
+              if csv.stem != picture.stem]
     (folder / "benchmarks.md").write_text(
-        markdown(results, f"benchmarks/{picture.stem}"), encoding="utf-8")
+        markdown(results, f"benchmarks/{picture.stem}", others),
+        encoding="utf-8")
     return picture
 
 
-def markdown(results, files):
+def markdown(results, files, others):
     parts = [HEAD, machine_table(results),
              f"Every run: [{files}.csv]({files}.csv).\n",
              f"![How many times as fast]({files}.svg)\n"]
@@ -46,6 +51,7 @@ def markdown(results, files):
         if lines := results.lines_of(case):
             parts.append(case_section(case, lines))
     parts.append(depth_section(results))
+    parts.append(others_section(results, others))
     parts.append(ops_section(results))
     return "\n".join(part for part in parts if part)
 
@@ -109,6 +115,22 @@ def depth_section(results):
     return rows and (
         "## What 8192 tokens leave of the speed after 128\n\n" +
         table(["", "quern", "llama.cpp"], rows))
+
+
+def others_section(results, others):
+    """How many times as fast on each machine; others: (CSV, results)."""
+    runs = [results, *(other for _, other in others)]
+    ratios = [{(line.case.title, MODELS[line.model]): line.ratio
+               for line in run.lines if line.ratio is not None}
+              for run in runs]
+    rows = [[f"{title}: {model}",
+             *(f"{ratio[title, model]:.2f}" if (title, model) in ratio else ""
+               for ratio in ratios)] for title, model in ratios[0]]
+    links = [f"[{other.facts['cpu']}, {other.facts['date']}](benchmarks/{csv})"
+             for csv, other in others]
+    return others and (
+        "## Times as fast on this and other machines\n\n" +
+        table(["", "this one", *links], rows))
 
 
 def ops_section(results):
