@@ -15,36 +15,10 @@ namespace {
 using qmm::kTileRows;
 using qmm::kUnit;
 
-// Cuts `count` bits from bit `from` of the 8 quads of one row into a plane of
-// `count` lines (ops/qmm/format.h). q: 32 codes of the row.
-void put_plane(const uint8_t* q, int from, int count, int row, uint8_t* lines) {
-  const uint32_t mask = 0x01010101u * ((1u << count) - 1);
-  for (int line = 0; line < count; line++) {
-    uint32_t bytes = 0;
-    for (int j = 0; j < 8 / count; j++) {
-      uint32_t quad;
-      std::memcpy(&quad, q + 4 * (line + count * j), 4);
-      bytes |= (quad >> from & mask) << (count * j);
-    }
-    std::memcpy(lines + 64 * line + 4 * row, &bytes, 4);
-  }
-}
-
 // The codes of one row (K bytes) into the code part of a tile.
 void put_codes(const uint8_t* q, int k, int bits, int row, uint8_t* out) {
-  for (int at = 0; at < k; at += kUnit, q += kUnit, out += 64 * bits) {
-    if (bits == 8) {
-      for (int quad = 0; quad < 8; quad++) {
-        std::memcpy(out + 64 * quad + 4 * row, q + 4 * quad, 4);
-      }
-      continue;
-    }
-    int done = 0;
-    for (int count : {4, 2, 1}) {
-      if (!(bits & count)) continue;
-      put_plane(q, done, count, row, out + 64 * done);
-      done += count;
-    }
+  for (int at = 0; at < k; at += kUnit, out += 64 * bits) {
+    qmm::put_unit(q + at, bits, row, out);
   }
 }
 
