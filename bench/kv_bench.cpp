@@ -1,6 +1,9 @@
-// Time of the KV codecs: one row into codes on one thread, and the packed
-// decode of a cache with and without the inverse rotation in the same pass, and
-// attention of one token on a past in each form (bytes: what it reads of it).
+// Time of the KV codecs: one row into codes on one thread, a token's keys and
+// values of one head into a block, the packed decode of a cache with and
+// without the inverse rotation in the same pass, and attention of one token and
+// of a prefill's on a past in each form (bytes: what it reads of it). Sides are
+// to be compared in one run, with --benchmark_enable_random_interleaving=true
+// and some --benchmark_repetitions.
 #include <benchmark/benchmark.h>
 #include <mlx/mlx.h>
 
@@ -10,6 +13,7 @@
 #include <string>
 
 #include "ops/attention/attention.h"
+#include "ops/huge_pages.h"
 #include "ops/kernels.h"
 #include "ops/thread_pool.h"
 #include "ops/turbo/turbo.h"
@@ -99,14 +103,15 @@ void decode(benchmark::State& state, Decode how, KvBits bits) {
 
 // A past of made-up tokens: the same block for all of a head.
 mx::array past_of(const KvShape& kv, int capacity) {
-  if (kv.format.raw()) {
-    mx::array planes =
-        mx::astype(mx::random::normal(kv.planes(capacity)), kv.dtype());
-    mx::eval(planes);
-    return planes;
-  }
   const mx::Shape shape = kv.planes(capacity);
   mx::array planes(allocate(kv.bytes(capacity)), shape, kv.dtype());
+  prefer_huge_pages(planes.data<uint8_t>(), planes.nbytes());
+  if (kv.format.raw()) {
+    const mx::array noise = mx::astype(mx::random::normal(shape), kv.dtype());
+    mx::eval(noise);
+    std::copy_n(noise.data<uint8_t>(), noise.nbytes(), planes.data<uint8_t>());
+    return planes;
+  }
   mx::array noise = mx::random::normal({kKvBlock, 2, kv.head_dim});
   mx::eval(noise);
   for (int h = 0; h < kv.kv_heads; h++) {
@@ -122,19 +127,34 @@ mx::array past_of(const KvShape& kv, int capacity) {
   return planes;
 }
 
-// One token of `group` query heads on each KV head.
-void attend_token(benchmark::State& state, KvFormat format) {
+// A token's keys and values of one head, as an append writes them.
+void encode_into_block(benchmark::State& state, KvFormat format) {
+  const int D = int(state.range(0));
+  const KvBlock form = block_of(format, D);
+  const RowBuffers k, v;
+  std::vector<uint8_t> block(form.bytes);
+  int slot = 0;
+  for (auto _ : state) {
+    encode_token(form, k.x, v.x, slot, block.data());
+    slot = (slot + 1) % kKvBlock;
+    benchmark::ClobberMemory();
+  }
+}
+
+// Some tokens of `group` query heads on each KV head.
+void attend_tokens(benchmark::State& state, KvFormat format) {
   set_threads(1);
   const int past = int(state.range(0)), D = int(state.range(1));
   const int heads = int(state.range(2)), group = int(state.range(3));
+  const int count = int(state.range(4));
   const KvShape kv{format, heads, D};
   const AttendOptions options{.kv = kv, .scale = 1 / std::sqrt(float(D))};
-  const int capacity = past + kKvBlock;
+  const int capacity = qmm::round_up(past + count, kKvBlock);
   const mx::array planes = past_of(kv, capacity);
-  const mx::array q = mx::random::normal({1, group * heads * D});
-  const mx::array k = mx::random::normal({1, heads * D});
+  const mx::array q = mx::random::normal({count, group * heads * D});
+  const mx::array k = mx::random::normal({count, heads * D});
   mx::eval(q, k);
-  const AttendRow row{0, 1, past, capacity, planes};
+  const AttendRow row{0, count, past, capacity, planes};
   for (auto _ : state) {
     mx::eval(attend(q, k, k, {row}, options).out);
   }
@@ -145,15 +165,27 @@ void attend_token(benchmark::State& state, KvFormat format) {
 }
 
 void add_attend(const char* name, const KvFormat& format) {
-  auto* b = benchmark::RegisterBenchmark(name, attend_token, format);
-  b->ArgNames({"past", "head_dim", "kv_heads", "group"})->UseRealTime();
-  b->Unit(benchmark::kMicrosecond);
-  for (int past : {4096, 32768}) {
-    b->Args({past, 64, 3, 3});   // SmolLM2
-    b->Args({past, 64, 2, 7});   // Qwen2.5
-    b->Args({past, 128, 8, 4});  // Llama 3
-    b->Args({past, 256, 1, 4});  // Gemma 3
+  auto* b = benchmark::RegisterBenchmark(name, attend_tokens, format);
+  b->ArgNames({"past", "head_dim", "kv_heads", "group", "tokens"});
+  b->UseRealTime()->Unit(benchmark::kMicrosecond);
+  const std::pair<int, int> sizes[] = {{4096, 1}, {32768, 1}, {4096, 512}};
+  for (const auto& [past, tokens] : sizes) {
+    b->Args({past, 64, 3, 3, tokens});   // SmolLM2
+    b->Args({past, 64, 2, 7, tokens});   // Qwen2.5
+    b->Args({past, 128, 8, 4, tokens});  // Llama 3
+    b->Args({past, 256, 1, 4, tokens});  // Gemma 3
   }
+}
+
+// The forms that keys and values are measured in.
+void add_codes(const char* name, const KvFormat& format) {
+  add_attend((std::string("attend/") + name).c_str(), format);
+  const std::string encode = std::string("encode_token/") + name;
+  benchmark::RegisterBenchmark(encode.c_str(), encode_into_block, format)
+      ->ArgName("head_dim")
+      ->Arg(64)
+      ->Arg(128)
+      ->Arg(256);
 }
 
 void add_encode(const char* name, void (*bench)(benchmark::State&),
@@ -187,13 +219,13 @@ int main(int argc, char** argv) {
   using qmm::Number;
   add_attend("attend/f16", Number::f16);
   add_attend("attend/bf16", Number::bf16);
-  add_attend("attend/k8v3", {Kind::turbo, 8, 3, 32, Number::f16});
-  add_attend("attend/k8v4", {Kind::turbo, 8, 4, 32, Number::f16});
-  add_attend("attend/k4v4", {Kind::turbo, 4, 4, 32, Number::f16});
-  add_attend("attend/k5v5", {Kind::turbo, 5, 5, 32, Number::f16});
-  add_attend("attend/k8v8", {Kind::turbo, 8, 8, 32, Number::f16});
-  add_attend("attend/8", {Kind::affine, 8, 8, 64, Number::f16});
-  add_attend("attend/4", {Kind::affine, 4, 4, 64, Number::f16});
+  add_codes("k8v3", {Kind::turbo, 8, 3, 32, Number::f16});
+  add_codes("k8v4", {Kind::turbo, 8, 4, 32, Number::f16});
+  add_codes("k4v4", {Kind::turbo, 4, 4, 32, Number::f16});
+  add_codes("k5v5", {Kind::turbo, 5, 5, 32, Number::f16});
+  add_codes("k8v8", {Kind::turbo, 8, 8, 32, Number::f16});
+  add_codes("8", {Kind::affine, 8, 8, 64, Number::f16});
+  add_codes("4", {Kind::affine, 4, 4, 64, Number::f16});
   add_decode("decode/rotated", Decode::joint);
   add_decode("decode/then_unrotate", Decode::joint_then_unrotate);
   add_decode("decode/inverse", Decode::inverse);

@@ -63,6 +63,8 @@ struct AttendSpan {
   float* max;      // [queries]     running maximum (-inf at the start)
   float* sum;      // [queries]     running sum of exp (0)
   float* out;      // [queries, D]  running sum of exp * v (0)
+  float*
+      scratch;  // [2 * 64 * D] for many queries, aligned to 64 bytes, or null
 };
 
 // Queries rounded to int8, by groups of 32 numbers of a row.
@@ -85,6 +87,7 @@ struct PackedSpan {
   int begin, end;
   float soft_cap;
   float *max, *sum, *out;
+  float* scratch;  // [2 * 64 * D], aligned to 64 bytes
 };
 
 struct Kernels {

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "ops/huge_pages.h"
-#include "ops/qmm/lanes.h"
 #include "ops/thread_pool.h"
 #include "quant/gguf_blocks.h"
 
@@ -18,8 +17,8 @@ using qmm::kUnit;
 
 // The codes of one row (K bytes) into the code part of a tile.
 void put_codes(const uint8_t* q, int k, int bits, int row, uint8_t* out) {
-  for (int at = 0; at < k; at += kUnit, q += kUnit, out += 64 * bits) {
-    qmm::put_lane(q, bits, row, out);
+  for (int at = 0; at < k; at += kUnit, out += 64 * bits) {
+    qmm::put_unit(q + at, bits, row, out);
   }
 }
 

@@ -242,7 +242,8 @@ void check_attend(Number number, int head_dim, float soft_cap) {
                          .soft_cap = soft_cap,
                          .max = max,
                          .sum = max + queries,
-                         .out = max + 2 * queries});
+                         .out = max + 2 * queries,
+                         .scratch = nullptr});
         };
         attend(begin, begin + 192, y);
         Floats more(queries * (head_dim + 2));  // other keys, to join
@@ -272,6 +273,91 @@ void check_attention() {
                         -INFINITY,      NAN,
                         1e-40f,         0.1f};
     check_store(number, 16, odd, odd);
+  }
+}
+
+KvBlock packed_block(bool turbo, int key_bits, int value_bits, int head_dim) {
+  const int group = turbo ? 32 : 64;
+  const int numbers = head_dim / group * kKvBlock * 2;
+  KvBlock b{turbo, head_dim, key_bits, value_bits, group, Number::f16,
+            0,     0,        0,        0,          0,     0};
+  b.key_scales = kKvBlock * head_dim * key_bits / 8;
+  b.key_zeros = b.key_scales + numbers;
+  b.value_codes = b.key_zeros + numbers;
+  b.value_scales = b.value_codes + kKvBlock * head_dim * value_bits / 8;
+  b.value_biases = b.value_scales + numbers;
+  b.bytes = b.value_biases + (turbo ? 0 : numbers);
+  return b;
+}
+
+// Blocks of random codes with scales of [1/128, 1/64) and zeros or biases of
+// (-4, 4).
+std::vector<uint8_t> random_blocks(const KvBlock& b, int blocks) {
+  std::vector<uint8_t> bytes(size_t(b.bytes) * blocks);
+  for (uint8_t& x : bytes) x = uint8_t(random_engine() >> 8);
+  for (size_t at = 0; at < bytes.size(); at += b.bytes) {
+    auto set = [&](int from, int to, int high, int mask) {
+      for (int i = from + 1; i < to; i += 2) {
+        bytes[at + i] = uint8_t((bytes[at + i] & mask) | high);
+      }
+    };
+    set(b.key_scales, b.key_zeros, 0x20, 3);
+    set(b.key_zeros, b.value_codes, 0x40, 0x83);
+    set(b.value_scales, b.value_biases, 0x20, 3);
+    set(b.value_biases, b.bytes, 0x40, 0x83);
+  }
+  return bytes;
+}
+
+// Queries and weights are rounded, NEON's weights to 7 bits.
+void check_packed(const KvBlock& form, int queries, bool exact) {
+  constexpr int most = 12, blocks = 6, end = 64 * blocks - 9;
+  const int D = form.head_dim;
+  const auto bytes = random_blocks(form, blocks);
+  const Floats q = normal(queries * D, 3);
+  const std::vector<int> first(most, 3), last(most, end - 20);
+  compare("attend_packed k" + std::to_string(form.key_bits) + "v" +
+              std::to_string(form.value_bits),
+          exact ? 1e-4f : 4e-2f, queries * D,
+          [&](const Kernels& kernel, float* out) {
+            Floats max(most, -INFINITY), sum(most), scratch(2 * kKvBlock * D);
+            Floats scale(queries * D / 32), sums(scale.size());
+            std::vector<int8_t> int8(queries * D);
+            std::vector<int32_t> totals(scale.size());
+            const PackedQueries packed{int8.data(), scale.data(), sums.data(),
+                                       totals.data()};
+            kernel.quantize_queries(q.data(), queries * D, packed);
+            kernel.attend_packed({.form = form,
+                                  .blocks = bytes.data(),
+                                  .queries = queries,
+                                  .q = q.data(),
+                                  .int8 = exact ? PackedQueries{} : packed,
+                                  .first = first.data(),
+                                  .last = last.data(),
+                                  .begin = 0,
+                                  .end = end,
+                                  .soft_cap = 0,
+                                  .max = max.data(),
+                                  .sum = sum.data(),
+                                  .out = out,
+                                  .scratch = scratch.data()});
+            for (int i = 0; i < queries * D; i++) out[i] /= sum[i / D];
+          });
+}
+
+void check_packed_attention() {
+  for (int D : {64, 128}) {
+    for (int queries : {1, 3, 7, 12}) {
+      for (bool exact : {false, true}) {
+        for (int bits : {2, 4, 5, 8}) {
+          check_packed(packed_block(true, bits, bits, D), queries, exact);
+        }
+        check_packed(packed_block(true, 8, 3, D), queries, exact);
+        for (int bits : {4, 8}) {
+          check_packed(packed_block(false, bits, bits, D), queries, exact);
+        }
+      }
+    }
   }
 }
 
@@ -359,6 +445,7 @@ int main() {
   quern::check_matmul();
   quern::check_rows();
   quern::check_attention();
+  quern::check_packed_attention();
   quern::check_encoders();
   std::printf("%d differences\n", quern::failures);
   return quern::failures != 0;

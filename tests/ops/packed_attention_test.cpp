@@ -1,4 +1,6 @@
 // Attention on codes against the numbers they decode to.
+#include <pthread.h>
+
 #include <random>
 
 #include "ops/affine/codec.h"
@@ -181,6 +183,17 @@ TEST_P(PackedAttend, WindowsRingsAndSoftCaps) {
   }
 }
 
+// A token that sees itself alone is its value as the kernels read it.
+TEST_P(PackedAttend, ValuesOfEightBitsKeepTheirQuality) {
+  const KvShape kv{turbo_form(8, 8), 1, 128};
+  const Tokens t(500, 1, kv, 21);
+  const AttendOptions o = options_of(kv, 1);
+  Row row(t, o);
+  const auto y = row.feed(t.count);
+  EXPECT_LT(std::pow(relative_error(y, t.v), 2), 1.1e-4);
+  EXPECT_LT(error_of(row, t, o, y), 3e-3);
+}
+
 std::vector<uint8_t> bytes_of(const mx::array& planes) {
   const auto* p = planes.data<uint8_t>();
   return {p, p + planes.nbytes()};
@@ -322,6 +335,64 @@ TEST_P(PackedAttend, NanIsSeenOnlyByLaterTokens) {
     }
   }
 }
+
+#ifndef __SANITIZE_ADDRESS__  // its frames are several times as large
+// Attention of one query or many, in codes or decoded, on a stack of 64 KiB.
+TEST_P(PackedAttend, FitsSmallStacks) {
+  constexpr int D = 512, most = 64;
+  struct Call {
+    KvFormat form;
+    int queries;
+    bool exact;
+  };
+  static const auto attend_block = [](const Call& call) {
+    const KvBlock form = block_of(call.form, D);
+    std::vector<uint8_t> block(form.bytes);
+    std::vector<float> q(call.queries * D, 1.f), out(q.size());
+    std::vector<float> max(most, -INFINITY), sum(most), scale(most * D / 32),
+        sums(most * D / 32), scratch(2 * 64 * D + 16);
+    std::vector<int8_t> int8(q.size());
+    std::vector<int32_t> totals(most * D / 32);
+    const PackedQueries packed{int8.data(), scale.data(), sums.data(),
+                               totals.data()};
+    if (!call.exact) {
+      kernels().quantize_queries(q.data(), int(q.size()), packed);
+    }
+    const std::vector<int> first(most, 0), last(most, 64);
+    kernels().attend_packed({.form = form,
+                             .blocks = block.data(),
+                             .queries = call.queries,
+                             .q = q.data(),
+                             .int8 = call.exact ? PackedQueries{} : packed,
+                             .first = first.data(),
+                             .last = last.data(),
+                             .begin = 0,
+                             .end = 64,
+                             .max = max.data(),
+                             .sum = sum.data(),
+                             .out = out.data(),
+                             .scratch = scratch.data()});
+  };
+  pthread_attr_t small;
+  ASSERT_EQ(pthread_attr_init(&small), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, 64 << 10), 0);
+  for (const KvFormat& form : some_forms()) {
+    for (int queries : {1, most}) {
+      for (bool exact : {false, true}) {
+        Call call{form, queries, exact};
+        pthread_t thread;
+        const auto run = [](void* p) -> void* {
+          attend_block(*static_cast<Call*>(p));
+          return nullptr;
+        };
+        ASSERT_EQ(pthread_create(&thread, &small, run, &call), 0);
+        ASSERT_EQ(pthread_join(thread, nullptr), 0);
+      }
+    }
+  }
+  pthread_attr_destroy(&small);
+}
+#endif
 
 TEST(PackedAttendErrors, HeadsThatTheCodecLacks) {
   const auto refused = [](const KvFormat& form, int head_dim) {

@@ -37,21 +37,24 @@ uint32_t load_word(const uint8_t* p) {
   return word;
 }
 
-// The codes of a token's 32 d, one a byte, into lane `lane` of a unit: its four
-// bytes of every line are the token's own.
-void put_lane(const uint8_t* codes, int bits, int lane, uint8_t* unit) {
-  const Planes planes = planes_of(bits);
-  for (int p = 0; p < planes.count; p++) {
-    const Plane plane = planes.plane[p];
-    const uint32_t mask = ((1u << plane.width) - 1) * kOnes;
-    for (int line = 0; line < plane.width; line++) {
-      uint32_t word = 0;
-      for (int i = 0; i * plane.width < 8; i++) {
-        const uint8_t* quad = codes + 4 * (line + i * plane.width);
-        word |= (load_word(quad) >> plane.low & mask) << i * plane.width;
-      }
-      std::memcpy(unit + 64 * (plane.line + line) + 4 * lane, &word, 4);
+// The codes of a row's 32 d, one a byte.
+template <int bits>
+void spread(const uint8_t* packed, uint8_t* codes) {
+  for (int i = 0; i < 32; i += 8, packed += bits) {
+    uint64_t word = 0;
+    for (int j = 0; j < bits; j++) word |= uint64_t(packed[j]) << (8 * j);
+    for (int j = 0; j < 8; j++) {
+      codes[i + j] = uint8_t(word >> (j * bits) & ((1 << bits) - 1));
     }
+  }
+}
+void spread(const uint8_t* packed, int bits, uint8_t* codes) {
+  switch (bits) {
+    case 2: return spread<2>(packed, codes);
+    case 3: return spread<3>(packed, codes);
+    case 4: return spread<4>(packed, codes);
+    case 5: return spread<5>(packed, codes);
+    default: std::memcpy(codes, packed, 32);
   }
 }
 
@@ -101,12 +104,14 @@ void put_bytes(const uint8_t* codes, int bits, int quad, int byte,
                uint8_t* unit) {
   const Pieces pieces = pieces_of(bits, quad);
   for (int p = 0; p < pieces.count; p++) {
-    const Piece piece = pieces.piece[p];
-    const int mask = ((1 << piece.width) - 1) << piece.shift;
-    uint8_t* line = unit + 64 * piece.line + byte;
-    for (int d = 0; d < 16; d++) {
-      const int bit = codes[d] >> piece.low << piece.shift;
-      line[4 * d] = uint8_t((line[4 * d] & ~mask) | (bit & mask));
+    const auto [low, width, line, shift] = pieces.piece[p];
+    const int to = 8 * byte + shift;
+    const uint32_t mask = ((1u << width) - 1) << to;
+    uint8_t* word_at = unit + 64 * line;
+    for (int d = 0; d < 16; d++, word_at += 4) {
+      const uint32_t bit = uint32_t(codes[d]) >> low << to;
+      const uint32_t word = (load_word(word_at) & ~mask) | (bit & mask);
+      std::memcpy(word_at, &word, 4);
     }
   }
 }
@@ -183,10 +188,10 @@ void put_token(const KvBlock& form, const KvToken& from, int slot,
   const int kb = form.key_bits, vb = form.value_bits;
   const int G = form.head_dim / 32;
   for (int g = 0; g < G; g++) {
-    turbo::unpack_bits(from.key_codes + g * 4 * kb, 32, kb, codes);
+    spread(from.key_codes + g * 4 * kb, kb, codes);
     if (signed_keys(form)) flip(codes, 32);
-    put_lane(codes, kb, slot % 16, block + (slot / 16 * G + g) * 64 * kb);
-    turbo::unpack_bits(from.value_codes + g * 4 * vb, 32, vb, codes);
+    qmm::put_unit(codes, kb, slot % 16, block + (slot / 16 * G + g) * 64 * kb);
+    spread(from.value_codes + g * 4 * vb, vb, codes);
     for (int half = 0; half < 2; half++) {
       uint8_t* unit = block + form.value_codes +
                       ((g * 2 + half) * 2 + slot % 16 / 8) * 64 * vb;

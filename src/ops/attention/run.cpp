@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "ops/huge_pages.h"
@@ -318,7 +319,8 @@ class Attention {
              .soft_cap = o_.soft_cap,
              .max = state.max,
              .sum = state.sum,
-             .out = state.out});
+             .out = state.out,
+             .scratch = scratch()});
         begin = to;
         continue;
       }
@@ -337,9 +339,20 @@ class Attention {
                         .soft_cap = o_.soft_cap,
                         .max = state.max,
                         .sum = state.sum,
-                        .out = state.out});
+                        .out = state.out,
+                        .scratch = scratch()});
       begin = to;
     }
+  }
+
+  // A block of keys and values as f32, of the calling thread.
+  float* scratch() const {
+    constexpr size_t line = 64;
+    thread_local std::vector<float> memory;
+    memory.resize(size_t(2) * kKvBlock * D_ + line / sizeof(float));
+    void* p = memory.data();
+    size_t room = memory.size() * sizeof(float);
+    return static_cast<float*>(std::align(line, room - line, p, room));
   }
 
   void attend_split(const Task& task, const State& state) {

@@ -2,7 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace quern::qmm {
+namespace {
+
+// Bits [from, from + count) of the 8 quads into a plane of `count` lines.
+template <int count>
+void put_plane(const uint8_t* codes, int from, int row, uint8_t* lines) {
+  const uint32_t mask = 0x01010101u * ((1u << count) - 1);
+  for (int line = 0; line < count; line++) {
+    uint32_t bytes = 0;
+    for (int j = 0; j < 8 / count; j++) {
+      uint32_t quad;
+      std::memcpy(&quad, codes + 4 * (line + count * j), 4);
+      bytes |= (quad >> from & mask) << (count * j);
+    }
+    std::memcpy(lines + 64 * line + 4 * row, &bytes, 4);
+  }
+}
+
+}  // namespace
+
+void put_unit(const uint8_t* codes, int bits, int row, uint8_t* unit) {
+  int done = 0;
+  auto put = [&]<int count>() {
+    if (!(bits & count)) return;
+    put_plane<count>(codes, done, row, unit + 64 * done);
+    done += count;
+  };
+  put.template operator()<8>();
+  put.template operator()<4>();
+  put.template operator()<2>();
+  put.template operator()<1>();
+}
 
 size_t Format::scale_bytes(int k) const {
   size_t bytes = 0;

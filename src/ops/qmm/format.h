@@ -59,6 +59,10 @@ struct Format {
   std::string name() const;  // "4-bit pair/64 bf16"
 };
 
+// 32 codes, one a byte, into row `row` of a unit: its four bytes of each line
+// are the row's own.
+void put_unit(const uint8_t* codes, int bits, int row, uint8_t* unit);
+
 constexpr int round_up(int value, int step) {
   return (value + step - 1) / step * step;
 }

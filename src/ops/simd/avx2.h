@@ -89,6 +89,22 @@ inline float most(F a) {
   x = _mm_max_ps(x, _mm_movehl_ps(x, x));
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
+// The lanes of four vectors by fours, joined by `join` down to one each.
+template <class Join>
+inline F joined4(F a, F b, F c, F d, Join join) {
+  const F ab = join(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+  const F cd = join(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+  const F all =
+      join(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+  return join(all, _mm256_permute2f128_ps(all, all, 1));
+}
+inline F most4(F a, F b, F c, F d) {
+  return joined4(a, b, c, d, [](F x, F y) { return max(x, y); });
+}
+inline F total4(F a, F b, F c, F d) {
+  return joined4(a, b, c, d, [](F x, F y) { return add(x, y); });
+}
+inline constexpr bool kAnyPower = false;
 inline F scale_by_power(F x, F n) {
   const __m256i e =
       _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
@@ -135,6 +151,9 @@ inline Bytes shift(Bytes x) {
 inline Bytes keep(Bytes x, uint8_t mask) {
   return {_mm256_and_si256(x.v, _mm256_set1_epi8(char(mask)))};
 }
+inline Bytes less_128(Bytes x) {
+  return {_mm256_xor_si256(x.v, _mm256_set1_epi8(-128))};
+}
 inline Bytes merge(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, b.v)}; }
 inline void store_bytes(void* p, Bytes x) {
   _mm256_storeu_si256((__m256i*)p, x.v);
@@ -148,6 +167,14 @@ inline Bytes quads(F a, F b, F c, F d) {
   const __m256i zd = _mm256_or_si256(
       _mm256_slli_epi32(z, 16), _mm256_slli_epi32(_mm256_cvtps_epi32(d), 24));
   return {_mm256_or_si256(xy, zd)};
+}
+inline Bytes quads_unsigned(F a, F b, F c, F d) {
+  const __m256i ab = _mm256_or_si256(
+      _mm256_cvtps_epi32(a), _mm256_slli_epi32(_mm256_cvtps_epi32(b), 8));
+  const __m256i cd =
+      _mm256_or_si256(_mm256_slli_epi32(_mm256_cvtps_epi32(c), 16),
+                      _mm256_slli_epi32(_mm256_cvtps_epi32(d), 24));
+  return {_mm256_or_si256(ab, cd)};
 }
 struct Table {
   __m256i low, high;

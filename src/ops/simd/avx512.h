@@ -72,6 +72,23 @@ inline F butterfly(F a) {
 }
 inline float total(F a) { return _mm512_reduce_add_ps(a); }
 inline float most(F a) { return _mm512_reduce_max_ps(a); }
+// The lanes of four vectors by fours, joined by `join` down to one each.
+template <class Join>
+inline F joined4(F a, F b, F c, F d, Join join) {
+  const F ab = join(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+  const F cd = join(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+  F all =
+      join(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+  all = join(all, _mm512_shuffle_f32x4(all, all, 0x4e));
+  return join(all, _mm512_shuffle_f32x4(all, all, 0xb1));
+}
+inline F most4(F a, F b, F c, F d) {
+  return joined4(a, b, c, d, [](F x, F y) { return max(x, y); });
+}
+inline F total4(F a, F b, F c, F d) {
+  return joined4(a, b, c, d, [](F x, F y) { return add(x, y); });
+}
+inline constexpr bool kAnyPower = true;
 inline F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
 
 inline I set_int(int32_t x) { return _mm512_set1_epi32(x); }
@@ -103,6 +120,9 @@ inline Bytes shift(Bytes x) {
 inline Bytes keep(Bytes x, uint8_t mask) {
   return _mm512_and_si512(x, _mm512_set1_epi8(char(mask)));
 }
+inline Bytes less_128(Bytes x) {
+  return _mm512_xor_si512(x, _mm512_set1_epi8(-128));
+}
 inline Bytes merge(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
 // dot4 sums (code - kOffset) . a.
 template <int bits>
@@ -130,6 +150,13 @@ inline Bytes quads(F a, F b, F c, F d) {
   const I z = _mm512_and_si512(_mm512_cvtps_epi32(c), low);
   const I xy = _mm512_or_si512(x, _mm512_slli_epi32(y, 8));
   return _mm512_ternarylogic_epi32(xy, _mm512_slli_epi32(z, 16),
+                                   _mm512_slli_epi32(_mm512_cvtps_epi32(d), 24),
+                                   0xfe);
+}
+inline Bytes quads_unsigned(F a, F b, F c, F d) {
+  const I bc = _mm512_or_si512(_mm512_slli_epi32(_mm512_cvtps_epi32(b), 8),
+                               _mm512_slli_epi32(_mm512_cvtps_epi32(c), 16));
+  return _mm512_ternarylogic_epi32(_mm512_cvtps_epi32(a), bc,
                                    _mm512_slli_epi32(_mm512_cvtps_epi32(d), 24),
                                    0xfe);
 }

@@ -67,6 +67,13 @@ inline F butterfly(F a) {
 }
 inline float total(F a) { return vaddvq_f32(a); }
 inline float most(F a) { return vmaxvq_f32(a); }
+inline F most4(F a, F b, F c, F d) {
+  return vpmaxq_f32(vpmaxq_f32(a, b), vpmaxq_f32(c, d));
+}
+inline F total4(F a, F b, F c, F d) {
+  return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
+}
+inline constexpr bool kAnyPower = false;
 inline F scale_by_power(F x, F n) {
   const int32x4_t e = vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127));
   return vmulq_f32(x, vreinterpretq_f32_s32(vshlq_n_s32(e, 23)));
@@ -153,6 +160,8 @@ inline Bytes quads(F a, F b, F c, F d) {
   r = vsliq_n_s32(r, vcvtnq_s32_f32(d), 24);
   return vreinterpretq_u8_s32(r);
 }
+inline Bytes less_128(Bytes x) { return veorq_u8(x, vdupq_n_u8(0x80)); }
+inline Bytes quads_unsigned(F a, F b, F c, F d) { return quads(a, b, c, d); }
 inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
   int32_t quad;
   std::memcpy(&quad, w, 4);

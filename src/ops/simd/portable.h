@@ -144,6 +144,14 @@ inline float most(F a) {
   for (float v : a.v) m = v > m ? v : m;
   return m;
 }
+// The maxima and sums of four vectors in lanes 0 to 3; the sums in an order
+// that is the same for all.
+inline F most4(F a, F b, F c, F d) {
+  return {{most(a), most(b), most(c), most(d)}};
+}
+inline F total4(F a, F b, F c, F d) {
+  return {{total(a), total(b), total(c), total(d)}};
+}
 // x * 2^n for an integral n in [-126, 127]; NaN where x is.
 inline F scale_by_power(F x, F n) {
   return map([&](int i) {
@@ -232,6 +240,9 @@ using Pairs = I;
 Pairs pairs4(Bytes, const int8_t*);
 I joined(Pairs);
 
+// Whether scale_by_power is right for every n, infinite ones too.
+inline constexpr bool kAnyPower = false;
+
 // Weights of attention are bytes in [0, kMostWeight].
 inline constexpr int kMostWeight = 255;
 inline void store_bytes(void* p, Bytes x) { std::memcpy(p, x.v, sizeof x.v); }
@@ -246,7 +257,14 @@ inline Bytes quads(F a, F b, F c, F d) {
   }
   return r;
 }
-// acc + the dot product of each quad of signed bytes in [-127, 127] with the
+// The same for numbers of [0, 255].
+inline Bytes quads_unsigned(F a, F b, F c, F d) { return quads(a, b, c, d); }
+// Unsigned bytes as signed ones of 128 less.
+inline Bytes less_128(Bytes x) {
+  for (auto& b : x.v) b ^= 0x80;
+  return x;
+}
+// acc + the dot product of each quad of signed bytes with the
 // four weights at w.
 inline I dot4_weights(I acc, Bytes x, const uint8_t* w) {
   return map_int([&](int i) {
