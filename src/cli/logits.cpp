@@ -27,8 +27,8 @@ void write_logits(const LogitsOptions& options) {
   std::vector<float> values;  // [T, V]
   values.reserve(size_t(count) * vocabulary);
   Progress progress("logits", count);
-  for_each_logits(*model, {options.run.scheme()}, options.ids,
-                  options.run.precision(), options.run.prefill_chunk, 0,
+  for_each_logits(*model, {{options.run.scheme(), options.run.precision()}},
+                  options.ids, options.run.prefill_chunk, 0,
                   [&](int, int first, int rows, std::span<const float> logits) {
                     values.insert(values.end(), logits.begin(), logits.end());
                     progress.update(first + rows);

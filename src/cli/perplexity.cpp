@@ -16,22 +16,28 @@ namespace {
 constexpr int kDefaultContext = 4096;
 constexpr int kMost = 1 << 30;
 
+struct Compared {
+  KvCodec codec;
+  std::optional<Precision> precision;  // that of the run unless given
+};
+
 struct PerplexityOptions {
   RunOptions run;
   std::optional<std::string> file;
   int tokens = 0;   // 0 = the whole text
   int context = 0;  // 0 = the trained one, at most kDefaultContext
   int skip = 1;     // of a window, not predicted
-  std::vector<KvCodec> compared;
+  std::vector<Compared> compared;
   bool json = false;
 
-  // That of --kv, then the compared ones.
-  std::vector<KvScheme> schemes() const {
-    std::vector<KvScheme> all{run.scheme()};
-    for (const KvCodec& codec : compared) {
+  // That of --kv and --exact, then the compared ones.
+  std::vector<Way> ways() const {
+    std::vector<Way> all{{run.scheme(), run.precision()}};
+    for (const Compared& other : compared) {
+      const Precision precision = other.precision.value_or(run.precision());
       KvOptions kv = run.kv;
-      kv.codec = codec;
-      all.push_back(kv.scheme(run.precision()));
+      kv.codec = other.codec;
+      all.push_back({kv.scheme(precision), precision});
     }
     return all;
   }
@@ -42,7 +48,7 @@ struct Text {
   std::optional<int32_t> bos;  // what the tokenizer puts before every text
 };
 
-// A scheme's predictions of the tokens, beside those of the first scheme.
+// Predictions of the tokens, beside those of the first way.
 struct Figures {
   std::vector<double> nll, kl;
   std::vector<double> same_top;  // 1 or 0
@@ -108,15 +114,15 @@ std::vector<Window> windows(int tokens, int size, int skip) {
   return all;
 }
 
-// The figures of each scheme.
+// The figures of each way.
 std::vector<Figures> predict(const TextModel& model, const Text& text, int size,
                              const PerplexityOptions& options) {
-  const std::vector<KvScheme> schemes = options.schemes();
+  const std::vector<Way> ways = options.ways();
   const std::vector<Window> all =
       windows(int(text.ids.size()), size, options.skip);
   const int total =
       all.back().before + all.back().end - all.back().begin - options.skip;
-  std::vector<Figures> figures(schemes.size(), Figures(total));
+  std::vector<Figures> figures(ways.size(), Figures(total));
   Progress progress("perplexity", total);
   for (const Window& window : all) {
     const auto begin = text.ids.begin() + window.begin;
@@ -124,19 +130,18 @@ std::vector<Figures> predict(const TextModel& model, const Text& text, int size,
     if (text.bos) ids[0] = *text.bos;
     std::vector<std::optional<KeptPrediction>> kept;
     for_each_logits(
-        model, schemes, ids, options.run.precision(), options.run.prefill_chunk,
-        options.skip - 1,
-        [&](int scheme, int first, int count, std::span<const float> logits) {
+        model, ways, ids, options.run.prefill_chunk, options.skip - 1,
+        [&](int way, int first, int count, std::span<const float> logits) {
           const size_t vocabulary = logits.size() / count;
           const int next = window.before + first + 1 - options.skip;
-          Figures& to = figures[scheme];
-          if (scheme == 0) kept.assign(count, {});
+          Figures& to = figures[way];
+          if (way == 0) kept.assign(count, {});
           thread_pool().run(count, [&](int i) {
             const Prediction prediction(
                 logits.subspan(i * vocabulary, vocabulary));
             to.nll[next + i] = prediction.surprise(begin[first + i + 1]);
-            if (schemes.size() == 1) return;
-            if (scheme == 0) kept[i].emplace(prediction);
+            if (ways.size() == 1) return;
+            if (way == 0) kept[i].emplace(prediction);
             to.kl[next + i] = kept[i]->divergence(prediction);
             to.same_top[next + i] =
                 kept[i]->likeliest() == prediction.likeliest();
@@ -147,16 +152,17 @@ std::vector<Figures> predict(const TextModel& model, const Text& text, int size,
   return figures;
 }
 
-// The first scheme, which the others are compared with.
-Json result_of(const Figures& f, const KvScheme& scheme) {
+// The first way, which the others are compared with.
+Json result_of(const Figures& f, const Way& way) {
   const double nll = mean(f.nll);
-  return {
-      {"kv", scheme.full.name()}, {"perplexity", std::exp(nll)}, {"nll", nll}};
+  return {{"kv", way.scheme.full.name()},
+          {"exact", way.precision == Precision::exact},
+          {"perplexity", std::exp(nll)},
+          {"nll", nll}};
 }
 
-Json comparison(const Figures& f, const Figures& first,
-                const KvScheme& scheme) {
-  Json json = result_of(f, scheme);
+Json comparison(const Figures& f, const Figures& first, const Way& way) {
+  Json json = result_of(f, way);
   json["nll_change_error"] = error_of_change(f.nll, first.nll);
   json["kl"] = mean(f.kl);
   json["same_top"] = mean(f.same_top);
@@ -171,8 +177,11 @@ void print_text(const Json& result) {
       int(result["tokens"]), int(result["context"]), double(result["seconds"]));
   for (const Json& other : result.value("compared", Json::array())) {
     text += fmt::format(
-        "{}: perplexity {:.4f} ({:+.2f} %, +-{:.2f}), KL {:.5f}, the same most "
-        "likely token {:.2f} %\n",
+        "{}{}: perplexity {:.4f} ({:+.2f} %, +-{:.2f}), KL {:.5f}, the same "
+        "most likely token {:.2f} %\n",
+        other["exact"] == result["exact"] ? ""
+        : other["exact"]                  ? "exact:"
+                                          : "fast:",
         std::string(other["kv"]), double(other["perplexity"]),
         100 * std::expm1(double(other["nll"]) - double(result["nll"])),
         100 * double(other["nll_change_error"]), double(other["kl"]),
@@ -187,8 +196,8 @@ void measure_perplexity(const PerplexityOptions& options) {
   const Text text = text_of(options, source);
   const auto model = source.load_model();
   check_ids(text.ids, *model);
-  const std::vector<KvScheme> schemes = options.schemes();
-  for (const KvScheme& scheme : schemes) warn_of_coarse_keys(scheme, *model);
+  const std::vector<Way> ways = options.ways();
+  for (const Way& way : ways) warn_of_coarse_keys(way.scheme, *model);
   const int context = window_size(options, *model);
   if (options.skip >= context) {
     fail("--skip {} leaves nothing of windows of {} tokens", options.skip,
@@ -203,23 +212,34 @@ void measure_perplexity(const PerplexityOptions& options) {
            mean(f.nll));
     }
   }
-  Json result = result_of(figures[0], schemes[0]);
+  Json result = result_of(figures[0], ways[0]);
   result["tokens"] = figures[0].nll.size();
   result["context"] = context;
-  result["exact"] = options.run.exact;
   result["seconds"] = watch.seconds();
   for (size_t i = 1; i < figures.size(); i++) {
-    result["compared"].push_back(
-        comparison(figures[i], figures[0], schemes[i]));
+    result["compared"].push_back(comparison(figures[i], figures[0], ways[i]));
   }
   if (options.json) return print_json(result);
   print_text(result);
 }
 
-void add_compare(CLI::App& app, std::vector<KvCodec>& compared) {
+Compared parse_compared(std::string_view text) {
+  Compared compared;
+  for (auto [word, precision] : {std::pair("fast:", Precision::fast),
+                                 std::pair("exact:", Precision::exact)}) {
+    if (text.starts_with(word)) {
+      compared.precision = precision;
+      text.remove_prefix(std::string_view(word).size());
+    }
+  }
+  compared.codec = parse_kv_codec(text);
+  return compared;
+}
+
+void add_compare(CLI::App& app, std::vector<Compared>& compared) {
   const auto read = [&compared](const std::string& text) {
     try {
-      compared.push_back(parse_kv_codec(text));
+      compared.push_back(parse_compared(text));
     } catch (const Error& error) {
       const std::string_view what = error.what();  // "[place] reason"
       throw UsageError(
@@ -227,10 +247,11 @@ void add_compare(CLI::App& app, std::vector<KvCodec>& compared) {
     }
   };
   add_values(app, "--compare", read,
-             "Another scheme, run over the same windows as that of --kv: its "
-             "perplexity and the standard error of the change, the mean KL "
-             "divergence from --kv's predictions (nats), and how often both "
-             "have the same most likely token; may be repeated")
+             "Another KV scheme, run over the same windows: its perplexity, "
+             "the standard error of the change, the mean KL divergence from "
+             "the predictions with --kv (nats), and how often both have the "
+             "same most likely token; may be repeated. fast: or exact: before "
+             "it computes so, whatever the rest does")
       ->type_name("SCHEME");
 }
 
@@ -255,8 +276,8 @@ Action add_perplexity(CLI::App& app) {
              "1: nothing predicts the first)");
   add_compare(app, options->compared);
   add_flag(app, "--json", options->json,
-           "{kv, perplexity, nll, tokens, context, exact, seconds}; compared: "
-           "[{kv, perplexity, nll, nll_change_error, kl, same_top}]");
+           "{kv, exact, perplexity, nll, tokens, context, seconds}; compared: "
+           "[{kv, exact, perplexity, nll, nll_change_error, kl, same_top}]");
   return [options] { measure_perplexity(*options); };
 }
 
