@@ -15,17 +15,12 @@ struct Case {
 };
 
 // Every width of keys and of values, each in some model.
-constexpr Case kCases[] = {{kSmolLm2, "8"},
-                           {kSmolLm2, "turbo:k8v3"},
-                           {kSmolLm2, "turbo:k4v4"},
-                           {kSmolLm2, "turbo:k5v5"},
-                           {kSmolLm2, "turbo:k2v2"},
-                           {kGemma3, "raw"},
-                           {kGemma3, "4"},
-                           {kGemma3, "turbo:k8v3"},
-                           {kQwenCoder, "8"},
-                           {kQwenCoder, "turbo:k8v8"},
-                           {kQwenCoder, "turbo:k4v4"}};
+constexpr Case kCases[] = {
+    {kSmolLm2, "8"},          {kSmolLm2, "turbo:k8v3"},
+    {kSmolLm2, "turbo:k4v4"}, {kSmolLm2, "turbo:k5v5"},
+    {kSmolLm2, "turbo:k2v2"}, {kGemma3, "raw"},
+    {kGemma3, "4"},           {kGemma3, "turbo:k8v3"},
+    {kQwenCoder, "8"},        {kQwenCoder, "turbo:k8v8"}};
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   std::string name = fmt::format("{}_{}", info.param.model, info.param.codec);
