@@ -36,7 +36,7 @@ WINDOWS = {  # of a model: (tokens of a window, windows)
 GOALS = ("8", "4", "turbo:k8v8", "turbo:k8v4", "turbo:k8v3", "turbo:k4v4")
 SCHEMES = (*GOALS, "turbo:k8v5", "turbo:k8v2", "turbo:k5v4", "turbo:k4v3",
            "turbo:k2v2")
-EXACT = (*GOALS, "turbo:k4v3", "fast:raw")
+EXACT = (*GOALS, "turbo:k4v3", "fast:raw", "fast:8", "fast:turbo:k8v8")
 LLAMA_TYPES = ("q8_0", "q4_0")
 
 
