@@ -11,8 +11,8 @@ export ASAN_OPTIONS ?= detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/tools/tsan.supp
 
-.PHONY: help chat serve build test bench bench-peers sanitize asan tsan fuzz \
-        format
+.PHONY: help chat serve build test bench bench-peers kv-quality sanitize asan tsan \
+        fuzz format
 .NOTPARALLEL:
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo "               under build/bench"
 	@echo "make bench-peers  quern beside llama.cpp and mlx-lm on the same files:"
 	@echo "               docs/benchmarks.md (ROUNDS=5, THREADS=2; a quiet machine)"
+	@echo "make kv-quality  what each --kv scheme loses, beside llama.cpp's types:"
+	@echo "               docs/kv_quality.md"
 	@echo "make sanitize  unit and scripted tests, address+undefined and thread"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (default 600)"
 	@echo "make format    clang-format over src, tests and bench"
@@ -66,6 +68,11 @@ bench-peers: build
 	cmake --build build/release -j $(JOBS) --target quern ops_bench
 	tools/build_llama.sh
 	tools/bench_peers.py --rounds $(ROUNDS) --threads $(THREADS)
+
+kv-quality: build
+	@tools/setup.sh peers
+	tools/build_llama.sh
+	tools/kv_quality.py --threads $(THREADS)
 
 sanitize: asan tsan
 

@@ -27,10 +27,9 @@ void write_logits(const LogitsOptions& options) {
   std::vector<float> values;  // [T, V]
   values.reserve(size_t(count) * vocabulary);
   Progress progress("logits", count);
-  const Precision precision = options.run.precision();
-  for_each_logits(*model, model->make_row(options.run.scheme()), options.ids,
-                  precision, options.run.prefill_chunk,
-                  [&](int first, int rows, std::span<const float> logits) {
+  for_each_logits(*model, {{options.run.scheme(), options.run.precision()}},
+                  options.ids, options.run.prefill_chunk, 0,
+                  [&](int, int first, int rows, std::span<const float> logits) {
                     values.insert(values.end(), logits.begin(), logits.end());
                     progress.update(first + rows);
                   });

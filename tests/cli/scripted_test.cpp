@@ -231,6 +231,21 @@ TEST(Logits, NanIsReported) {
                 {"the model gave", "nan"});
 }
 
+TEST(Perplexity, FaultsInWhatIsCompared) {
+  const TempDir dir;
+  const Path text = dir.write("t", "abcdef");
+  const auto perplexity = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"perplexity", kModel, "--file", text});
+    return quern(more);
+  };
+  const Done done = perplexity({"--compare", "raw", "--compare=turbo:k4v9"});
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, testing::HasSubstr("--compare: turbo values"));
+  expect_failed(perplexity({"--context=4", "--skip=4"}), {"--skip 4 leaves"});
+  expect_failed(perplexity({"--skip=100"}),
+                {"tokens, at least 101 are needed"});
+}
+
 TEST(Tokenize, ReadsStdin) {
   const std::string want =
       quern({"tokenize", kModel, "--json", "--text=hello"}).out;

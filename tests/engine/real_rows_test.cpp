@@ -1,20 +1,10 @@
 // The numeric contract on real models (quantised weights, rings).
-#include <cstdlib>
-
+#include "engine/real_model.h"
 #include "engine/recorder.h"
 #include "engine/row_checks.h"
-#include "models/registry.h"
 
 namespace quern::test {
 namespace {
-
-std::unique_ptr<TextModel> real_model(const char* file) {
-  const char* folder = std::getenv("QUERN_MODELS");
-  const Path models = folder && *folder
-                          ? Path(folder)
-                          : Path(std::getenv("HOME")) / ".cache/quern/models";
-  return load_model(models / file).or_throw();
-}
 
 class RealRows : public testing::TestWithParam<const char*> {
  protected:
@@ -61,11 +51,8 @@ TEST_P(RealRows, EightRequestsEqualTheirSoloRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, RealRows,
-    testing::Values("SmolLM2-135M-Instruct.Q4_1.gguf",
-                    "gemma-3-270m.Q4_K_M.gguf",
-                    "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf"));
+INSTANTIATE_TEST_SUITE_P(Models, RealRows,
+                         testing::Values(kSmolLm2, kGemma3, kQwenCoder));
 
 }  // namespace
 }  // namespace quern::test

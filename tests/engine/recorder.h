@@ -88,9 +88,11 @@ struct Answer {
 
 // The same request on its own.
 inline Answer solo(const TextModel& model, const Ask& ask,
-                   Precision precision = Precision::fast) {
+                   Precision precision = Precision::fast,
+                   const KvScheme& kv = {}) {
   Generation generation(model, ask.prompt,
                         {.precision = precision,
+                         .kv = kv,
                          .max_tokens = ask.max_tokens < 0 ? 0 : ask.max_tokens,
                          .end_ids = ask.end_ids,
                          .sampling = ask.sampling});

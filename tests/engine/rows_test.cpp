@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 
 #include "engine/row_checks.h"
 #include "engine/tiny_model.h"
@@ -65,15 +66,18 @@ TEST_P(CodecRows, ExactLogitsAreNearThoseOfRawRows) {
     error += std::pow(double(exact[i]) - raw[i], 2);
     apart += std::pow(double(fast[i]) - exact[i], 2);
   }
-  const KvCodec& codec = kv_.full;
-  const double most = codec.raw()             ? 0
-                      : codec.value_bits == 8 ? 0.05
-                      : codec.value_bits >= 3 ? 0.5
-                                              : 0.9;
-  EXPECT_LE(std::sqrt(error / length), most);
-  // A code that flips moves a number by a step of its own.
-  EXPECT_LE(std::sqrt(apart),
-            0.05 * std::sqrt(length) + 0.3 * std::sqrt(error));
+  length = std::sqrt(length);
+  error = std::sqrt(error) / length;
+  apart = std::sqrt(apart) / length;
+  // Half as much again as was seen.
+  const std::map<int, double> most{
+      {8, 0.03}, {5, 0.15}, {4, 0.32}, {3, 0.52}, {2, 1}};
+  EXPECT_LE(error, kv_.full.raw() ? 0 : most.at(kv_.full.value_bits));
+  // Attention is as far off as its own test allows. In the layers after it a
+  // code flips, by its whole step, as often as that is a part of the step,
+  // which is sqrt(12) times the codes' own error.
+  const double kernel = kv_.full.raw() ? 1e-3 : 1.5e-2;
+  EXPECT_LE(apart, std::sqrt(kernel * kernel + 4 * kernel * error));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kv, CodecRows,

@@ -25,12 +25,12 @@ def _checked(*arguments):
     return done.stdout
 
 
-def logits(model, ids, exact=True):
+def logits(model, ids, exact=True, kv="raw"):
     """[T, V] f32"""
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "logits.npy")
         _checked("logits", model, "--ids", ",".join(map(str, ids)),
-                 "--out", out, *(["--exact"] if exact else []))
+                 "--out", out, "--kv", kv, *(["--exact"] if exact else []))
         return np.load(out)
 
 
@@ -47,6 +47,11 @@ def tokenize(model, text):
 
 
 def perplexity(model, file, exact=False):
-    out = _checked("perplexity", model, "--file", file, "--json",
-                   *(["--exact"] if exact else []))
-    return json.loads(out)["perplexity"]
+    return perplexity_of(model, file, *(["--exact"] if exact else []))[
+        "perplexity"]
+
+
+def perplexity_of(model, file, *options):
+    """All that it says."""
+    return json.loads(
+        _checked("perplexity", model, "--file", file, "--json", *options))
