@@ -4,14 +4,13 @@
 
 #include "base/error.h"
 #include "ops/affine/codec.h"
+#include "ops/numbers.h"
 #include "ops/turbo/format.h"
 
 namespace quern {
 namespace {
 
 using qmm::Number;
-
-constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
 
 bool any_head(const KvCodec&, int head_dim) { return head_dim > 0; }
 bool any_multiple(const KvCodec& codec, int head_dim) {
@@ -61,7 +60,7 @@ std::string KvCodec::name() const {
 
 std::string KvCodec::signature() const {
   const char* form = row_of(*this).signature;
-  const char* type = kNumbers[int(number)];
+  const char* type = number_name(number);
   switch (kind) {
     case Kind::raw: return fmt::format("{}/{}", form, type);
     case Kind::affine:
