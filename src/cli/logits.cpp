@@ -18,9 +18,10 @@ struct LogitsOptions {
 
 void write_logits(const LogitsOptions& options) {
   set_threads(options.run.threads);
-  const auto model = ModelSource(options.run.model).load_model();
+  const ModelSource source(options.run.model);
+  const auto model = source.load_model();
   check_ids(options.ids, *model);
-  warn_of_coarse_keys(options.run.scheme(), *model);
+  const KvScheme kv = options.run.kv_scheme(*model, source);
 
   const int vocabulary = model->facts().vocabulary;
   const int count = int(options.ids.size());
@@ -28,8 +29,8 @@ void write_logits(const LogitsOptions& options) {
   values.reserve(size_t(count) * vocabulary);
   Progress progress("logits", count);
   const Precision precision = options.run.precision();
-  for_each_logits(*model, model->make_row(options.run.scheme()), options.ids,
-                  precision, options.run.prefill_chunk,
+  for_each_logits(*model, model->make_row(kv), options.ids, precision,
+                  options.run.prefill_chunk,
                   [&](int first, int rows, std::span<const float> logits) {
                     values.insert(values.end(), logits.begin(), logits.end());
                     progress.update(first + rows);

@@ -54,26 +54,25 @@ std::vector<int32_t> text_ids(const PerplexityOptions& options,
 // The sum of the surprises of all ids but the first. Windows of `size` ids
 // overlap by one, so that each is predicted once, from its window alone.
 double total_surprise(const TextModel& model, const std::vector<int32_t>& ids,
-                      int size, const RunOptions& run) {
+                      int size, const RunOptions& run, const KvScheme& kv) {
   const int last = int(ids.size()) - 1;
   std::vector<double> surprises(ids.size());
   Progress progress("perplexity", last);
   for (int begin = 0; begin < last; begin += size - 1) {
     const int end = std::min(begin + size, last + 1);
-    for_each_logits(model, model.make_row(run.scheme()),
-                    {ids.begin() + begin, ids.begin() + end}, run.precision(),
-                    run.prefill_chunk,
-                    [&](int first, int count, std::span<const float> logits) {
-                      const size_t vocabulary = logits.size() / count;
-                      thread_pool().run(count, [&](int i) {
-                        const int next = begin + first + i + 1;
-                        if (next >= end) return;
-                        surprises[next] =
-                            surprise(logits.subspan(i * vocabulary, vocabulary),
-                                     ids[next]);
-                      });
-                      progress.update(std::min(begin + first + count, last));
-                    });
+    for_each_logits(
+        model, model.make_row(kv), {ids.begin() + begin, ids.begin() + end},
+        run.precision(), run.prefill_chunk,
+        [&](int first, int count, std::span<const float> logits) {
+          const size_t vocabulary = logits.size() / count;
+          thread_pool().run(count, [&](int i) {
+            const int next = begin + first + i + 1;
+            if (next >= end) return;
+            surprises[next] =
+                surprise(logits.subspan(i * vocabulary, vocabulary), ids[next]);
+          });
+          progress.update(std::min(begin + first + count, last));
+        });
   }
   double sum = 0;
   for (double s : surprises) sum += s;
@@ -86,13 +85,13 @@ void measure_perplexity(const PerplexityOptions& options) {
   const std::vector<int32_t> ids = text_ids(options, source);
   const auto model = source.load_model();
   check_ids(ids, *model);
-  warn_of_coarse_keys(options.run.scheme(), *model);
+  const KvScheme kv = options.run.kv_scheme(*model, source);
   const int context = window_size(options, *model);
 
   const Stopwatch watch;
   const int predicted = int(ids.size()) - 1;
   const double nll =
-      total_surprise(*model, ids, context, options.run) / predicted;
+      total_surprise(*model, ids, context, options.run, kv) / predicted;
   const double perplexity = std::exp(nll), seconds = watch.seconds();
   if (!std::isfinite(perplexity)) {
     fail("{}: the perplexity is not finite, mean nll {}", *options.file, nll);
