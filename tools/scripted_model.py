@@ -97,36 +97,46 @@ def successors(chains, tokenizer):
     return follow
 
 
-def build_weights(width, follow, end):
+def build_weights(width, follow, end, layers, noise):
     head = np.zeros((width, width), np.float32)
     for token in range(width):
         head[follow.get(token, end), token] = 1
     ones = np.ones(width, np.float32)
-    layer = "model.layers.0."
-    square = np.zeros((width, width), np.float32)
-    return {
+    random = np.random.default_rng(1)
+    weights = {
         "model.embed_tokens.weight": np.eye(width, dtype=np.float32),
         "model.norm.weight": ones,
         "lm_head.weight": head,
-        layer + "input_layernorm.weight": ones,
-        layer + "post_attention_layernorm.weight": ones,
-        layer + "mlp.gate_proj.weight": np.zeros((INNER, width), np.float32),
-        layer + "mlp.up_proj.weight": np.zeros((INNER, width), np.float32),
-        layer + "mlp.down_proj.weight": np.zeros((width, INNER), np.float32),
-        **{layer + f"self_attn.{p}_proj.weight": square for p in "qkvo"},
     }
+    for i in range(layers):
+        layer = f"model.layers.{i}."
+        weights |= {
+            layer + "input_layernorm.weight": ones,
+            layer + "post_attention_layernorm.weight": ones,
+            layer + "mlp.gate_proj.weight":
+                np.zeros((INNER, width), np.float32),
+            layer + "mlp.up_proj.weight": np.zeros((INNER, width), np.float32),
+            layer + "mlp.down_proj.weight":
+                np.zeros((width, INNER), np.float32),
+            **{layer + f"self_attn.{p}_proj.weight":
+               noise * random.standard_normal((width, width), np.float32)
+               for p in "qkvo"},
+        }
+    return weights
 
 
-def build(scripts, out_dir, positions=4096):
+def build(scripts, out_dir, positions=4096, layers=1, noise=0):
+    """With noise, a logit depends on all tokens before it."""
     chains = [[name, *chunks, END] for name, chunks in scripts.items()]
     tokenizer = build_tokenizer(chains)
     end = tokenizer.token_to_id(END)
     width = -(-tokenizer.get_vocab_size() // HEAD_DIM) * HEAD_DIM
-    weights = build_weights(width, successors(chains, tokenizer), end)
+    weights = build_weights(width, successors(chains, tokenizer), end,
+                            layers, np.float32(noise))
     config = {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama",
         "vocab_size": width, "hidden_size": width, "intermediate_size": INNER,
-        "num_hidden_layers": 1, "num_attention_heads": width // HEAD_DIM,
+        "num_hidden_layers": layers, "num_attention_heads": width // HEAD_DIM,
         "num_key_value_heads": width // HEAD_DIM, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "max_position_embeddings": positions,
         "tie_word_embeddings": False, "torch_dtype": "float32",

@@ -7,16 +7,6 @@
 namespace quern {
 namespace {
 
-// How many layers keep their keys and values in which way.
-Json kv_json(const std::vector<std::string>& layers) {
-  Json counts = Json::object();
-  for (const std::string& signature : layers) {
-    Json& count = counts[signature];
-    count = count.is_null() ? 1 : count.get<int>() + 1;
-  }
-  return {{"layers", std::move(counts)}};
-}
-
 Json model_json(const ServedModel& served, const EngineStats& stats) {
   const ModelFacts& facts = served.model->facts();
   return {{"id", served.id},
@@ -37,7 +27,9 @@ Json stats_json(const ServedModel& served) {
             {"model", served.id},
             {"started_at", served.created}}},
           {"model", model_json(served, s)},
-          {"kv_quant", kv_json(served.kv_layers)},
+          {"kv_quant",
+           {{"layers", counts_of(served.kv_layers)},
+            {"by_layer", served.kv_layers}}},
           {"admission",
            {{"max_safe_context", served.engine->longest_row()},
             {"memory_budget_bytes", s.budget_bytes},

@@ -54,9 +54,9 @@ TextSetup load_text_setup(const RunOptions& options,
     tokenizer.get();  // its own error comes first
     throw;
   }
-  warn_of_coarse_keys(options.scheme(), *model);
-  return {source.path(), std::move(model), tokenizer.get(),
-          std::move(templates), watch.seconds()};
+  KvScheme kv = options.kv_scheme(*model, source);
+  return {source.path(),   std::move(model),     std::move(kv),
+          tokenizer.get(), std::move(templates), watch.seconds()};
 }
 
 std::optional<double> Answer::prefill_tps() const {

@@ -16,6 +16,7 @@ namespace quern {
 struct TextSetup {
   Path path;
   std::unique_ptr<TextModel> model;
+  KvScheme kv;
   Tokenizer tokenizer;
   ChatTemplates templates;
   double load_s;

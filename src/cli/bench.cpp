@@ -32,7 +32,8 @@ struct BenchOptions {
 };
 
 // The cases of one number of threads.
-std::vector<BenchCase> cases_of(const BenchOptions& options) {
+std::vector<BenchCase> cases_of(const BenchOptions& options,
+                                const KvScheme& kv) {
   std::vector<BenchCase> cases;
   for (int batch : options.batch) {
     for (int depth : options.depth) {
@@ -43,7 +44,7 @@ std::vector<BenchCase> cases_of(const BenchOptions& options) {
                          .batch = batch,
                          .synthetic_depth = options.synthetic_depth,
                          .precision = options.precision(),
-                         .kv = options.kv.scheme(options.precision()),
+                         .kv = kv,
                          .prefill_chunk = options.prefill_chunk,
                          .runs = options.runs});
       }
@@ -69,7 +70,7 @@ Json row_of(const BenchCase& bench, const BenchResult& result) {
           {"threads", thread_pool().threads()},
           {"isa", kernels().name},
           {"exact", bench.precision == Precision::exact},
-          {"kv", bench.kv.full.name()},
+          {"kv", bench.kv.name()},
           {"kv_layers", result.kv_layers},
           {"runs", bench.runs},
           {"prefill_tps", result.prefill_tps.median},
@@ -90,9 +91,9 @@ void print_heading(const std::string& model, const TextModel& text_model,
       "kernels, KV {}\n{:>7} {:>7} {:>5} {:>7} {:>6} {:>11} {:>6} "
       "{:>11} {:>6} {:>7} {:>9} {:>8} {:>8}\n",
       model, text_model.facts().type, text_model.facts().weight_bytes / 1e6,
-      load_s, kernels().name, kv.full.name(), "prompt", "depth", "batch",
-      "threads", "gen", "prefill t/s", "+-", "decode t/s", "+-", "host ms",
-      "ttft ms", "KV MB", "peak MB"));
+      load_s, kernels().name, kv.name(), "prompt", "depth", "batch", "threads",
+      "gen", "prefill t/s", "+-", "decode t/s", "+-", "host ms", "ttft ms",
+      "KV MB", "peak MB"));
 }
 
 void print_row(const BenchCase& bench, const BenchResult& result) {
@@ -113,8 +114,8 @@ void bench(const BenchOptions& options) {
   const Stopwatch watch;
   const auto model = source.load_model();
   const double load_s = watch.seconds();
-  const KvScheme kv = options.kv.scheme(options.precision());
-  warn_of_coarse_keys(kv, *model);
+  const KvScheme kv =
+      kv_scheme(options.kv, *model, source.path(), options.precision());
 
   Json rows = Json::array();
   const auto total = int(options.cases() * options.runs);
@@ -122,7 +123,7 @@ void bench(const BenchOptions& options) {
   if (!options.json) print_heading(name, *model, load_s, kv);
   for (int threads : options.threads) {
     set_threads(threads);
-    const std::vector<BenchCase> cases = cases_of(options);
+    const std::vector<BenchCase> cases = cases_of(options, kv);
     warm_up(*model, cases[0]);
     for (const BenchCase& one : cases) {
       const BenchResult result = [&] {

@@ -154,7 +154,7 @@ BenchResult run_bench(const TextModel& model, const BenchCase& bench,
     host_ms.push_back(bench.gen > 0 ? times.host * 1e3 / bench.gen : 0);
     const int half_way = bench.depth + bench.prompt + bench.gen / 2;
     result.kv_bytes = run.kv_bytes();
-    result.kv_layers = run.row().signatures();
+    result.kv_layers = counts_of(run.row().signatures());
     result.bytes_per_step = model.facts().step_bytes +
                             bench.batch * kv_read_bytes(run.row(), half_way);
     run_done(i + 1);

@@ -162,7 +162,7 @@ class Chat {
     AnswerRequest request{
         .prompt = prompt,
         .options = {.precision = options_.run.precision(),
-                    .kv = options_.run.scheme(),
+                    .kv = setup_.kv,
                     .prefill_chunk = options_.run.prefill_chunk,
                     .max_tokens = options_.max_tokens,
                     .sampling = sampling_},

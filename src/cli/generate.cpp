@@ -112,7 +112,7 @@ void generate(const GenerateOptions& options) {
   const bool logprobs = sampling.logprobs >= 0;
   AnswerRequest request{.prompt = prompt,
                         .options = {.precision = options.run.precision(),
-                                    .kv = options.run.scheme(),
+                                    .kv = setup.kv,
                                     .prefill_chunk = options.run.prefill_chunk,
                                     .max_tokens = options.max_tokens,
                                     .sampling = std::move(sampling)},

@@ -1,6 +1,8 @@
 // --kv and --kv-ring: what keys and values are kept in.
 #pragma once
 
+#include <optional>
+
 #include "cli/options.h"
 #include "models/model.h"
 
@@ -8,14 +10,17 @@ namespace quern {
 
 struct KvOptions {
   KvCodec codec;
+  // The kv_config.json to take in the place of codec; empty: the model's.
+  std::optional<Path> config;
   bool ring_same = false;
-
-  KvScheme scheme(Precision precision) const;
 };
 
 void add_kv_options(CLI::App& app, KvOptions& options);
 
-// Warns where a model's keys are known to suffer from few bits.
-void warn_of_coarse_keys(const KvScheme& scheme, const TextModel& model);
+// What the options mean for a model whose files are at `path`. Says so where
+// its keys are known to suffer. Throws Error for a kv_config.json that is
+// missing or does not fit the model.
+KvScheme kv_scheme(const KvOptions& options, const TextModel& model,
+                   const Path& path, Precision precision);
 
 }  // namespace quern

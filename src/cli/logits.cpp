@@ -18,17 +18,18 @@ struct LogitsOptions {
 
 void write_logits(const LogitsOptions& options) {
   set_threads(options.run.threads);
-  const auto model = ModelSource(options.run.model).load_model();
+  const ModelSource source(options.run.model);
+  const auto model = source.load_model();
   check_ids(options.ids, *model);
-  warn_of_coarse_keys(options.run.scheme(), *model);
+  const KvScheme kv = options.run.kv_scheme(*model, source);
 
   const int vocabulary = model->facts().vocabulary;
   const int count = int(options.ids.size());
   std::vector<float> values;  // [T, V]
   values.reserve(size_t(count) * vocabulary);
   Progress progress("logits", count);
-  for_each_logits(*model, {{options.run.scheme(), options.run.precision()}},
-                  options.ids, options.run.prefill_chunk, 0,
+  for_each_logits(*model, {{kv, options.run.precision()}}, options.ids,
+                  options.run.prefill_chunk, 0,
                   [&](int, int first, int rows, std::span<const float> logits) {
                     values.insert(values.end(), logits.begin(), logits.end());
                     progress.update(first + rows);

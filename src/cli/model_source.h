@@ -41,7 +41,9 @@ struct RunOptions {
   Precision precision() const {
     return exact ? Precision::exact : Precision::fast;
   }
-  KvScheme scheme() const { return kv.scheme(precision()); }
+  KvScheme kv_scheme(const TextModel& model, const ModelSource& source) const {
+    return quern::kv_scheme(kv, model, source.path(), precision());
+  }
 };
 
 inline constexpr int kMostThreads = 1024;

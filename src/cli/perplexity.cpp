@@ -31,13 +31,14 @@ struct PerplexityOptions {
   bool json = false;
 
   // That of --kv and --exact, then the compared ones.
-  std::vector<Way> ways() const {
-    std::vector<Way> all{{run.scheme(), run.precision()}};
+  std::vector<Way> ways(const TextModel& model,
+                        const ModelSource& source) const {
+    std::vector<Way> all{{run.kv_scheme(model, source), run.precision()}};
     for (const Compared& other : compared) {
       const Precision precision = other.precision.value_or(run.precision());
-      KvOptions kv = run.kv;
-      kv.codec = other.codec;
-      all.push_back({kv.scheme(precision), precision});
+      KvOptions kv{.codec = other.codec, .ring_same = run.kv.ring_same};
+      all.push_back(
+          {kv_scheme(kv, model, source.path(), precision), precision});
     }
     return all;
   }
@@ -116,8 +117,8 @@ std::vector<Window> windows(int tokens, int size, int skip) {
 
 // The figures of each way.
 std::vector<Figures> predict(const TextModel& model, const Text& text, int size,
+                             const std::vector<Way>& ways,
                              const PerplexityOptions& options) {
-  const std::vector<Way> ways = options.ways();
   const std::vector<Window> all =
       windows(int(text.ids.size()), size, options.skip);
   const int total =
@@ -155,7 +156,7 @@ std::vector<Figures> predict(const TextModel& model, const Text& text, int size,
 // The first way, which the others are compared with.
 Json result_of(const Figures& f, const Way& way) {
   const double nll = mean(f.nll);
-  return {{"kv", way.scheme.full.name()},
+  return {{"kv", way.scheme.name()},
           {"exact", way.precision == Precision::exact},
           {"perplexity", std::exp(nll)},
           {"nll", nll}};
@@ -196,8 +197,7 @@ void measure_perplexity(const PerplexityOptions& options) {
   const Text text = text_of(options, source);
   const auto model = source.load_model();
   check_ids(text.ids, *model);
-  const std::vector<Way> ways = options.ways();
-  for (const Way& way : ways) warn_of_coarse_keys(way.scheme, *model);
+  const std::vector<Way> ways = options.ways(*model, source);
   const int context = window_size(options, *model);
   if (options.skip >= context) {
     fail("--skip {} leaves nothing of windows of {} tokens", options.skip,
@@ -205,7 +205,8 @@ void measure_perplexity(const PerplexityOptions& options) {
   }
 
   const Stopwatch watch;
-  const std::vector<Figures> figures = predict(*model, text, context, options);
+  const std::vector<Figures> figures =
+      predict(*model, text, context, ways, options);
   for (const Figures& f : figures) {
     if (!std::isfinite(std::exp(mean(f.nll)))) {
       fail("{}: the perplexity is not finite, mean nll {}", *options.file,

@@ -77,16 +77,6 @@ std::string id_of(const Path& path) {
   return (name.empty() ? path.parent_path().filename() : name).string();
 }
 
-std::vector<std::string> kv_layers(const TextModel& model,
-                                   const KvScheme& scheme) {
-  const Row row = model.make_row(scheme);
-  std::vector<std::string> layers;
-  for (int i = 0; i < row.layers(); ++i) {
-    layers.push_back(row.layer(i).signature());
-  }
-  return layers;
-}
-
 std::shared_ptr<ServedModel> load(const ServeOptions& o) {
   TextSetup setup = load_text_setup(o.run, o.chat_template);
   const int context = setup.model->facts().context;
@@ -98,11 +88,11 @@ std::shared_ptr<ServedModel> load(const ServeOptions& o) {
                                       setup.model->facts().vocabulary);
   EngineOptions engine = o.engine;
   engine.precision = o.run.precision();
-  engine.kv = o.run.scheme();
+  engine.kv = setup.kv;
   engine.prefill_chunk = o.run.prefill_chunk;
   engine.memory_budget = size_t(o.memory_budget_gb * 1e9);
   ReplyFormat format = ReplyFormat::of(setup.tokenizer, setup.templates);
-  auto layers = kv_layers(*setup.model, engine.kv);
+  auto layers = setup.model->make_row(setup.kv).signatures();
   auto running = std::make_unique<Engine>(*setup.model, engine);
   return std::make_shared<ServedModel>(
       ServedModel{.id = o.model_name.value_or(id_of(setup.path)),

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 namespace quern {
+
 Cache::Cache(KvShape shape, Layout layout)
     : shape_(shape),
       layout_(layout),
@@ -93,27 +94,29 @@ mx::array Cache::made_up_numbers() const {
   return mx::astype(noise, shape_.dtype());
 }
 
-// The same block of tokens for the whole of a head.
+// A few blocks of tokens, again and again.
 mx::array Cache::made_up_codes() const {
+  constexpr int kDifferent = 16;
   const int D = shape_.head_dim;
+  const mx::Shape shape = shape_.planes(layout_.capacity());
+  const int made = std::min(int(shape[1]), kDifferent);
   mx::array noise = mx::multiply(
-      mx::random::normal({shape_.kv_heads, kKvBlock, 2, D}, mx::float32, 0, 1,
-                         mx::random::key(uint64_t(layout_.length()))),
+      mx::random::normal({shape_.kv_heads, made * kKvBlock, 2, D}, mx::float32,
+                         0, 1, mx::random::key(uint64_t(layout_.length()))),
       mx::array(0.1f));
   mx::eval(noise);
-  const mx::Shape shape = shape_.planes(layout_.capacity());
   mx::array planes(allocate(shape_.bytes(layout_.capacity())), shape,
                    shape_.dtype());
   const float* k = noise.data<float>();
   const size_t block = size_t(shape[2]);
   for (int h = 0; h < shape_.kv_heads; h++) {
     uint8_t* blocks = planes.data<uint8_t>() + size_t(h) * shape[1] * block;
-    std::fill_n(blocks, block, uint8_t(0));
-    for (int i = 0; i < kKvBlock; i++, k += 2 * D) {
+    std::fill_n(blocks, made * block, uint8_t(0));
+    for (int i = 0; i < made * kKvBlock; i++, k += 2 * D) {
       put_kv(shape_, k, k + D, h, i, planes);
     }
-    for (int i = 1; i < shape[1]; i++) {
-      std::copy_n(blocks, block, blocks + i * block);
+    for (int i = made; i < shape[1]; i++) {
+      std::copy_n(blocks + i % made * block, block, blocks + i * block);
     }
   }
   return planes;

@@ -43,9 +43,15 @@ Row Row::copy() const {
   return Row(std::move(twins));
 }
 
-std::map<std::string, int> Row::signatures() const {
+std::vector<std::string> Row::signatures() const {
+  std::vector<std::string> layers;
+  for (const auto& layer : layers_) layers.push_back(layer->signature());
+  return layers;
+}
+
+std::map<std::string, int> counts_of(const std::vector<std::string>& layers) {
   std::map<std::string, int> counts;
-  for (const auto& layer : layers_) counts[layer->signature()]++;
+  for (const std::string& signature : layers) counts[signature]++;
   return counts;
 }
 

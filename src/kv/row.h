@@ -26,8 +26,8 @@ class Row {
   // Removes the last tokens from every layer, or from none; whether it did.
   bool trim(int tokens);
   Row copy() const;
-  // How many layers keep their past in which way.
-  std::map<std::string, int> signatures() const;
+  // How each layer keeps its past.
+  std::vector<std::string> signatures() const;
 
   LayerState& layer(int i) { return *layers_[i]; }
   const LayerState& layer(int i) const { return *layers_[i]; }
@@ -36,5 +36,8 @@ class Row {
  private:
   std::vector<std::unique_ptr<LayerState>> layers_;
 };
+
+// How many layers have which signature.
+std::map<std::string, int> counts_of(const std::vector<std::string>& layers);
 
 }  // namespace quern

@@ -16,6 +16,8 @@ struct ModelFacts {
   std::string type;  // "llama"
   int vocabulary = 0;
   int layers = 0;
+  // Of each layer's keys and values.
+  std::vector<int> head_dims;
   int context = 0;          // trained length; 0 = unknown
   size_t weight_bytes = 0;  // held in memory
   size_t step_bytes = 0;    // read by a step of one token, KV apart

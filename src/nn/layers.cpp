@@ -87,7 +87,7 @@ array DecoderLayer::operator()(const array& x, const Step& step,
 std::unique_ptr<LayerState> DecoderLayer::make_state(
     const KvScheme& scheme) const {
   const bool ring = shape_.window > 0;
-  const KvCodec& codec = ring ? scheme.ring : scheme.full;
+  const KvCodec& codec = scheme.codec(layer_, ring);
   codec.require(shape_.head_dim);
   return std::make_unique<Cache>(
       KvShape{codec, shape_.kv_heads, shape_.head_dim},

@@ -4,6 +4,11 @@
 
 namespace quern {
 
+const char* number_name(qmm::Number number) {
+  constexpr const char* kNames[] = {"f32", "f16", "bf16"};
+  return kNames[int(number)];
+}
+
 float number_at(const void* data, qmm::Number number, int64_t i) {
   if (number == qmm::Number::f32) return static_cast<const float*>(data)[i];
   const uint16_t bits = static_cast<const uint16_t*>(data)[i];

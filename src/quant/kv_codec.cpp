@@ -3,15 +3,15 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/str.h"
 #include "ops/affine/codec.h"
+#include "ops/numbers.h"
 #include "ops/turbo/format.h"
 
 namespace quern {
 namespace {
 
 using qmm::Number;
-
-constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
 
 bool any_head(const KvCodec&, int head_dim) { return head_dim > 0; }
 bool any_multiple(const KvCodec& codec, int head_dim) {
@@ -61,7 +61,7 @@ std::string KvCodec::name() const {
 
 std::string KvCodec::signature() const {
   const char* form = row_of(*this).signature;
-  const char* type = kNumbers[int(number)];
+  const char* type = number_name(number);
   switch (kind) {
     case Kind::raw: return fmt::format("{}/{}", form, type);
     case Kind::affine:
@@ -114,7 +114,7 @@ KvCodec turbo_kv(int key_bits, int value_bits) {
                    Number::f16)};
 }
 
-KvCodec parse_kv_codec(std::string_view scheme) {
+KvCodec parse_kv_codec(std::string_view scheme, std::string_view others) {
   if (scheme == "raw" || scheme == "off") return raw_kv();
   if (scheme == "4") return affine_kv(4);
   if (scheme == "8") return affine_kv(8);
@@ -128,15 +128,29 @@ KvCodec parse_kv_codec(std::string_view scheme) {
       return turbo_kv(*key_bits, *value_bits);
     }
   }
-  fail("[kv_codec] no KV scheme \"{}\": expected {}, {} or {}", scheme,
-       kKinds[0].scheme, kKinds[1].scheme, kKinds[2].scheme);
+  fail("[kv_codec] no KV scheme {}: expected one of {}, {}, {}{}{}",
+       in_quotes(scheme), kKinds[0].scheme, kKinds[1].scheme, kKinds[2].scheme,
+       others.empty() ? "" : ", ", others);
+}
+
+const KvCodec& KvScheme::codec(int layer, bool is_ring) const {
+  const auto own = layers.find(layer);
+  if (own != layers.end()) return own->second;
+  return is_ring ? ring : full;
+}
+
+std::string KvScheme::name() const {
+  return layers.empty() ? full.name() : "config";
 }
 
 KvScheme KvScheme::with(Number raw) const {
   KvScheme scheme = *this;
-  for (KvCodec* codec : {&scheme.full, &scheme.ring}) {
-    if (codec->raw()) codec->number = raw;
-  }
+  const auto set = [&](KvCodec& codec) {
+    if (codec.raw()) codec.number = raw;
+  };
+  set(scheme.full);
+  set(scheme.ring);
+  for (auto& [layer, codec] : scheme.layers) set(codec);
   return scheme;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -30,19 +31,24 @@ KvCodec affine_kv(int bits, int group = 64,
 KvCodec turbo_kv(int key_bits = 8, int value_bits = 3);
 
 // `raw` or `off`, `4`, `8`, `turbo`, `turbo:k8v3`; also the name() of a codec.
-// Throws Error that names the scheme and what is allowed.
-KvCodec parse_kv_codec(std::string_view scheme);
+// Throws Error that names the scheme and what is allowed; `others` are what the
+// caller takes besides.
+KvCodec parse_kv_codec(std::string_view scheme, std::string_view others = "");
 
-// What the layers of a model keep their past in: those that see all of it, and
-// rings, which are bounded.
+// What the layers of a model keep their past in: those that see all of it,
+// rings, which are bounded, and single layers that have a codec of their own.
 struct KvScheme {
   KvCodec full, ring;
+  std::map<int, KvCodec> layers;
 
   KvScheme() = default;
   KvScheme(qmm::Number raw)  // NOLINT: raw in all layers
       : full(raw_kv(raw)), ring(raw_kv(raw)) {}
   KvScheme(KvCodec full, KvCodec ring) : full(full), ring(ring) {}
 
+  const KvCodec& codec(int layer, bool is_ring) const;
+  // As --kv says it: of the full layers, or config.
+  std::string name() const;
   // The same with raw numbers of this type.
   KvScheme with(qmm::Number raw) const;
   bool operator==(const KvScheme&) const = default;

@@ -59,7 +59,10 @@ TEST(Options, UnknownNamesAreRefused) {
   expect_refused(quern({"bench", "m", "--kv", "turbo:k3v3"}), 2,
                  "--kv: turbo keys have 2, 4, 5 or 8 bits, not 3");
   expect_refused(quern({"serve", "m", "--kv", "3"}), 2,
-                 "--kv: no KV scheme \"3\"");
+                 "--kv: no KV scheme '3': expected one of raw, 4, 8, "
+                 "turbo[:k#v#], config[:FILE]");
+  expect_refused(quern({"serve", "m", "--kv", "config:"}), 2,
+                 "--kv: expected a file after config:");
   expect_refused(quern({"serve", "m", "--kv-ring", "4"}), 2, "--kv-ring");
   expect_refused(quern({"version", "more"}), 2, "'more'");
   expect_refused(quern({"version", "a\nb"}), 2, "'a\\x0Ab'");

@@ -46,6 +46,33 @@ TEST(Generate, PlaysTheScript) {
   EXPECT_EQ(answer("@plain", {"--exact"})["text"], "Good morning.");
 }
 
+// One llama layer with heads of 64.
+TEST(KvConfig, IsReadFromWhereItIsSaid) {
+  const TempDir dir;
+  const std::string file = dir.path() / "kv.json";
+  const auto bench = [&] {
+    return quern({"bench", kModel, "--prompt=8", "--gen=1", "--runs=1",
+                  "--kv=config:" + file, "--json"});
+  };
+  write_file(file, R"([{"layer_idx": 0, "scheme": "turbo"}])").or_throw();
+  const Json row = bench().json()[0];
+  EXPECT_EQ(row["kv"], "config");
+  ASSERT_EQ(row["kv_layers"].size(), 1);
+  EXPECT_THAT(row["kv_layers"].items().begin().key(),
+              HasSubstr("turboquant:8:3"));
+
+  write_file(file, R"([{"layer_idx": 1, "bits": 8}])").or_throw();
+  Done done = bench();
+  EXPECT_EQ(done.code, 1);
+  EXPECT_EQ(done.err, "quern: " + file +
+                          "[0]: layer_idx must be an integer in [0, 0], got "
+                          "1\n");
+  // The model has none of its own.
+  done = generate({"--prompt=@plain", "--kv=config"});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_THAT(done.err, HasSubstr("kv_config.json: No such file"));
+}
+
 TEST(Generate, TakesTokenIds) {
   const Json json = answer("@plain", {"--raw"});
   std::string ids;

@@ -85,5 +85,36 @@ INSTANTIATE_TEST_SUITE_P(Kv, CodecRows,
                                          "turbo:k8v4", "turbo:k5v5",
                                          "turbo:k4v4", "turbo:k2v2"));
 
+// Each layer its own codec, rings among them.
+class MixedRows : public testing::TestWithParam<const char*> {
+ protected:
+  MixedRows() {
+    kv_.layers = {{0, turbo_kv()}, {1, affine_kv(8, 32)}, {3, turbo_kv(4, 4)}};
+  }
+  std::unique_ptr<TextModel> model_ = tiny_model(GetParam(), "F32", 64);
+  KvScheme kv_;
+};
+
+TEST_P(MixedRows, LayersHaveTheirOwnCodecs) {
+  const auto layers = model_->make_row(kv_).signatures();
+  const char* codecs[] = {"/turboquant:8:3/2x64", "/quant:8:32/f16/2x64",
+                          "/plain/f16/2x64", "/turboquant:4:4/2x64"};
+  ASSERT_EQ(layers.size(), std::size(codecs));
+  for (size_t i = 0; i < layers.size(); i++) {
+    EXPECT_TRUE(layers[i].ends_with(codecs[i])) << layers[i];
+  }
+}
+
+TEST_P(MixedRows, SameBitsHoweverThePromptIsCut) {
+  check_chunks(*model_, 300, {1, 100, 256}, Precision::fast, kv_);
+}
+
+TEST_P(MixedRows, EightRowsAreAsAlone) {
+  check_company(*model_, 90, {2, 8}, 3, Precision::fast, kv_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kv, MixedRows,
+                         testing::Values("llama", "gemma3_text"));
+
 }  // namespace
 }  // namespace quern::test

@@ -25,11 +25,11 @@ FAULTS = re.compile(r"Sanitizer|runtime error:|terminate called|Assertion")
 
 class Model:
     """A scripted model (tools/scripted_model.py), perhaps with another
-    template, written to `path`."""
+    template, written to `path`. `shape` is for scripted_model.build."""
 
-    def __init__(self, path, scripts, template=None, positions=4096):
+    def __init__(self, path, scripts, template=None, positions=4096, **shape):
         self.path = path
-        scripted_model.build(scripts, path, positions)
+        scripted_model.build(scripts, path, positions, **shape)
         config = self._read("config.json")
         self.width = config["vocab_size"]  # logits in a row
         self.end = config["eos_token_id"]

@@ -76,6 +76,25 @@ TEST(MemoryNeeds, CodesAreBilledByTheirFormula) {
   }
 }
 
+// Bytes of a token in 2 heads of 64 keys and values: raw 2 * 128 * 2 = 512;
+// 8 bits in groups of 64, 2 * (128 + 4 * 2) = 272; 4 bits in groups of 32,
+// 2 * (64 + 8 * 2) = 160; turbo k8v3, 2 * (88 + 6 * 2) = 200.
+TEST(MemoryNeeds, LayersAreBilledByTheirOwnCodecs) {
+  const auto row = [](const char* type, const KvScheme& kv) {
+    const auto model = tiny_model(type, "F32", 64);
+    return memory_needs(*model, kv, {.chunk = 64, .batch = 2, .scored = 4})
+        .row(5000);
+  };
+  KvScheme kv;
+  kv.layers = {{1, affine_kv(8)}, {2, turbo_kv()}, {3, affine_kv(4, 32)}};
+  // The four layers, and the largest while it is copied.
+  EXPECT_EQ(row("llama", kv), 5120u * (512 + 272 + 200 + 160 + 512));
+  // Layers 0 and 2 are rings of 320 tokens.
+  kv.layers = {{0, turbo_kv()}, {1, affine_kv(8)}};
+  EXPECT_EQ(row("gemma3_text", kv),
+            5120u * (272 + 512 + 512) + 320 * (200 + 512));
+}
+
 TEST(MemoryNeeds, ARowNeverHoldsMoreThanItsBill) {
   const KvScheme raw(kv_number(Precision::fast)), turbo(turbo_kv(), raw_kv());
   for (const auto& [type, kv] :

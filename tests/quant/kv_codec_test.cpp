@@ -87,13 +87,31 @@ TEST(KvCodec, HeadDims) {
   EXPECT_EQ(error_of([] { turbo_kv().require(64); }), "");
 }
 
+TEST(KvScheme, ALayersOwnCodecComesFirst) {
+  KvScheme kv(turbo_kv(), raw_kv());
+  EXPECT_EQ(kv.name(), "turbo-k8v3");
+  kv.layers = {{1, affine_kv(4)}, {2, raw_kv()}};
+  EXPECT_EQ(kv.name(), "config");
+  EXPECT_EQ(kv.codec(0, false), turbo_kv());
+  EXPECT_EQ(kv.codec(0, true), raw_kv());
+  for (bool is_ring : {false, true}) {
+    EXPECT_EQ(kv.codec(1, is_ring), affine_kv(4));
+    EXPECT_EQ(kv.codec(2, is_ring), raw_kv());
+  }
+  const KvScheme exact = kv.with(Number::f32);
+  EXPECT_EQ(exact.codec(0, false), turbo_kv());
+  EXPECT_EQ(exact.codec(0, true), raw_kv(Number::f32));
+  EXPECT_EQ(exact.codec(1, false), affine_kv(4));
+  EXPECT_EQ(exact.codec(2, false), raw_kv(Number::f32));
+}
+
 TEST(KvCodec, ErrorsSayWhatIsAllowed) {
   for (const char* scheme :
        {"", "16", "RAW", "turbo:", "turbo:k8", "turbo:v3k8", "turbo:k8v3x",
         "turbo:k08v3", "turbo:k8v33", "turbo k8v3", "turbo-", "kv8"}) {
     EXPECT_EQ(error_of([&] { parse_kv_codec(scheme); }),
-              "[kv_codec] no KV scheme \"" + std::string(scheme) +
-                  "\": expected raw, 4, 8 or turbo[:k#v#]");
+              "[kv_codec] no KV scheme '" + std::string(scheme) +
+                  "': expected one of raw, 4, 8, turbo[:k#v#]");
   }
   EXPECT_EQ(error_of([] { parse_kv_codec("turbo:k3v3"); }),
             "[kv_codec] turbo keys have 2, 4, 5 or 8 bits, not 3");

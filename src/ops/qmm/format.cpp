@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "ops/numbers.h"
+
 namespace quern::qmm {
 namespace {
 
@@ -57,12 +59,11 @@ size_t Format::code_bytes(int k) const {
 }
 
 std::string Format::name() const {
-  static constexpr const char* kNumbers[] = {"f32", "f16", "bf16"};
   static constexpr const char* kScales[] = {"dense", "pair",     "single",
                                             "k_min", "k_nibble", "k_signed"};
-  if (dense()) return fmt::format("dense {}", kNumbers[int(number)]);
+  if (dense()) return fmt::format("dense {}", number_name(number));
   return fmt::format("{}-bit {}/{} {}", bits, kScales[int(scales)], group,
-                     kNumbers[int(number)]);
+                     number_name(number));
 }
 
 }  // namespace quern::qmm
