@@ -183,6 +183,26 @@ TEST_P(PackedAttend, WindowsRingsAndSoftCaps) {
   }
 }
 
+// All keys weigh about the same: what is left of random values is small, and
+// bytes that on the whole lie too high or too low would show.
+TEST_P(PackedAttend, RoundingOfManyValuesAveragesOut) {
+  for (int bits : {2, 3, 4, 5, 8}) {
+    SCOPED_TRACE(bits);
+    const KvShape kv{turbo_form(8, bits), 1, 64};
+    Tokens t(512, 2, kv, 31);
+    for (float& x : t.q) x *= 0.05f;
+    const AttendOptions o = options_of(kv);
+    Row row(t, o);
+    row.feed(t.count - 1);
+    const auto last = row.feed(1);
+    const mx::array held =
+        gather_kv(row.planes(), o, row.capacity(), 0, t.count);
+    const auto all =
+        to_floats(attend_reference(to_array(t.q, {t.count, 2, 64}), held, o));
+    EXPECT_LT(relative_error(last, {all.end() - 128, all.end()}), kFast);
+  }
+}
+
 // A token that sees itself alone is its value as the kernels read it.
 TEST_P(PackedAttend, ValuesOfEightBitsKeepTheirQuality) {
   const KvShape kv{turbo_form(8, 8), 1, 128};
