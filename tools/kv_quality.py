@@ -3,8 +3,9 @@
 docs/kv_quality.md with a CSV of every figure.
 
 `make kv-quality` prepares what this needs: build/release/quern and
-tools/build_llama.sh; the models it fetches itself. Takes most of an hour on 2 cores; how fast the machine is does not matter. What
-the CSV named by --csv has already is not measured again.
+tools/build_llama.sh; the models it fetches itself. Takes most of an hour on 2
+quiet cores; a busy machine takes longer and gives the same figures. What --csv
+has already is not measured again, so a run may be cut short and taken up.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 
@@ -88,6 +89,11 @@ def output_of(command):
         raise Failed(f"{' '.join(map(str, command))} ended with "
                      f"{done.returncode}:\n{done.stderr[-2000:]}")
     return done.stdout
+
+
+def written(scheme):
+    """As the CSV has it."""
+    return scheme.replace("turbo:", "turbo-").replace("fast:", "fast ")
 
 
 def all_runs(models, sides):
@@ -197,12 +203,19 @@ def measure_all(options):
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     figures = read(options.csv) if options.csv.exists() else []
     for run in all_runs(options.models, options.sides):
-        same = (run.model, run.side, run.how, run.context)
-        if any((f.model, f.side, f.how, f.context) == same for f in figures):
+        known = {f.scheme for f in figures
+                 if (f.model, f.side, f.how, f.context) ==
+                 (run.model, run.side, run.how, run.context)}
+        missing = tuple(scheme for scheme in run.schemes
+                        if written(scheme) not in known)
+        if not missing:
             continue
-        say(" ".join(map(str, filter(None, same))))
-        figures += measure(run, options.quern, paths[run.model],
-                           options.threads)
+        say(" ".join([run.model, run.side, run.how, str(run.context),
+                      *missing]))
+        run = replace(run, schemes=missing)
+        figures += [f for f in measure(run, options.quern, paths[run.model],
+                                       options.threads)
+                    if f.scheme not in known]
         write(options.csv, figures)
     return figures
 

@@ -14,9 +14,9 @@ NOTES = {
     "qwen-coder":
         "The biases that this model adds to its keys are up to 211 in layers "
         "0, 1, 2 and 8, beside medians of 1 to 6, so that the step of a group "
-        "of 8-bit keys is up to 0.9 there, for all of its numbers. That is "
-        "the whole loss of the 8-bit schemes: with `--exact` it is as large, "
-        "and the zeros, at most 127 steps, are exact. `quern` warns of fewer "
+        "of 8-bit keys is up to 1 there, for all of its numbers. That is "
+        "nearly the whole loss of the 8-bit schemes: with `--exact` it is as "
+        "large, and the zeros, about 127 steps at most, are exact. `quern` warns of fewer "
         "bits of keys on such a model.",
 }
 
