@@ -499,6 +499,7 @@ TEST_F(Scripted, ModelsAndState) {
   const Json state = reply(stats(service_, {}));
   EXPECT_EQ(state["kv_quant"]["layers"]["append/f16"], 1);
   EXPECT_GT(state["batch"]["submitted_rows"], 0);
+  EXPECT_EQ(state["batch"]["layout"], "ragged");
   EXPECT_EQ(state["batch"]["configured"], 8);
   EXPECT_GT(state["batch"]["kv_budget_bytes"], 0);
   EXPECT_EQ(state["model"]["context"], kContext);
