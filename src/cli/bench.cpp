@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cli/batch_options.h"
 #include "cli/bench_case.h"
 #include "cli/commands.h"
 #include "cli/kv_options.h"
@@ -21,6 +22,7 @@ struct BenchOptions {
   int gen = 64, runs = 3, prefill_chunk = kPrefillChunk;
   bool exact = false, synthetic_depth = false, json = false;
   KvOptions kv;
+  BatchLayout layout = BatchLayout::ragged;
 
   Precision precision() const {
     return exact ? Precision::exact : Precision::fast;
@@ -45,6 +47,7 @@ std::vector<BenchCase> cases_of(const BenchOptions& options,
                          .synthetic_depth = options.synthetic_depth,
                          .precision = options.precision(),
                          .kv = kv,
+                         .layout = options.layout,
                          .prefill_chunk = options.prefill_chunk,
                          .runs = options.runs});
       }
@@ -72,6 +75,7 @@ Json row_of(const BenchCase& bench, const BenchResult& result) {
           {"exact", bench.precision == Precision::exact},
           {"kv", bench.kv.name()},
           {"kv_layers", result.kv_layers},
+          {"batch_layout", name_of(bench.layout)},
           {"runs", bench.runs},
           {"prefill_tps", result.prefill_tps.median},
           {"prefill_spread", result.prefill_tps.spread},
@@ -166,6 +170,7 @@ Action add_bench(CLI::App& app) {
                          kPrefillChunk));
   add_flag(app, "--exact", o->exact, "Compute in f32 throughout");
   add_kv_options(app, o->kv);
+  add_batch_layout(app, o->layout);
   add_flag(app, "--json", o->json,
            "A list of a row for each combination of the lists above");
   return [o] { bench(*o); };

@@ -45,10 +45,10 @@ Row deep_row(const TextModel& model, const BenchCase& bench) {
 }
 
 // Bytes of keys and values that a step reads of a row with `length` tokens.
-size_t kv_read_bytes(Row& row, int length) {
+size_t kv_read_bytes(const Row& row, int length) {
   size_t sum = 0;
   for (int i = 0; i < row.layers(); i++) {
-    const Cache& cache = cache_of(row, i);
+    const auto& cache = dynamic_cast<const Cache&>(row.layer(i));
     const int window = cache.layout().window();
     const int seen = window > 0 ? std::min(length, window) : length;
     const KvShape& shape = cache.shape();
@@ -80,7 +80,9 @@ struct RunTimes {
 class BenchRun {
  public:
   BenchRun(const TextModel& model, const BenchCase& bench, Row row)
-      : model_(model), bench_(bench), batch_(model, bench.precision) {
+      : model_(model),
+        bench_(bench),
+        batch_(model, bench.precision, bench.layout) {
     add(std::move(row));
   }
 
@@ -113,7 +115,7 @@ class BenchRun {
   }
 
   size_t kv_bytes() const {
-    size_t sum = 0;
+    size_t sum = batch_.merged_bytes();
     for (const DecodeRowPtr& row : rows_) sum += row->row.bytes();
     return sum;
   }
@@ -154,9 +156,9 @@ BenchResult run_bench(const TextModel& model, const BenchCase& bench,
     host_ms.push_back(bench.gen > 0 ? times.host * 1e3 / bench.gen : 0);
     const int half_way = bench.depth + bench.prompt + bench.gen / 2;
     result.kv_bytes = run.kv_bytes();
-    result.kv_layers = counts_of(run.row().signatures());
-    result.bytes_per_step = model.facts().step_bytes +
-                            bench.batch * kv_read_bytes(run.row(), half_way);
+    result.kv_layers = counts_of(deep.signatures());
+    result.bytes_per_step =
+        model.facts().step_bytes + bench.batch * kv_read_bytes(deep, half_way);
     run_done(i + 1);
   }
   result.prefill_tps = measured(prefill_tps);

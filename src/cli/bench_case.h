@@ -17,6 +17,7 @@ struct BenchCase {
   bool synthetic_depth;  // made-up keys and values instead of a prefill
   Precision precision;
   KvScheme kv;
+  BatchLayout layout;
   int prefill_chunk;
   int runs;
 };

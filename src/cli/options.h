@@ -88,4 +88,30 @@ CLI::Option* add_numbers(CLI::App& app, const std::string& name,
   return add_value(app, name, read, help)->type_name("N,...");
 }
 
+template <class T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+
+// An option whose value is one of a few words, in any case.
+template <class T, size_t N, class Value>
+CLI::Option* add_word(CLI::App& app, const std::string& name, Value& value,
+                      const Word<T> (&words)[N], const std::string& help) {
+  const auto read = [name, &value, &words](const std::string& typed) {
+    const std::string given = lower(typed);
+    std::string expected;
+    for (const auto& [text, meaning] : words) {
+      if (given == text) {
+        value = meaning;
+        return;
+      }
+      expected += (expected.empty() ? "" : ", ") + std::string(text);
+    }
+    throw UsageError(fmt::format("{}: expected one of {}, got {}", name,
+                                 expected, in_quotes(given)));
+  };
+  return add_value(app, name, read, help)->type_name("WORD");
+}
+
 }  // namespace quern

@@ -7,8 +7,8 @@
 #include <future>
 
 #include "base/log.h"
-#include "base/str.h"
 #include "cli/answer.h"
+#include "cli/batch_options.h"
 #include "cli/commands.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
@@ -30,32 +30,6 @@ struct ServeOptions {
   double drain_s = 30;
   LogLevel log_level = LogLevel::info;
 };
-
-template <class T>
-struct Word {
-  std::string_view text;
-  T value;
-};
-
-// An option whose value is one of a few words, in any case.
-template <class T, size_t N, class Value>
-CLI::Option* add_word(CLI::App& app, const std::string& name, Value& value,
-                      const Word<T> (&words)[N], const std::string& help) {
-  const auto read = [name, &value, &words](const std::string& typed) {
-    const std::string given = lower(typed);
-    std::string expected;
-    for (const auto& [text, meaning] : words) {
-      if (given == text) {
-        value = meaning;
-        return;
-      }
-      expected += (expected.empty() ? "" : ", ") + std::string(text);
-    }
-    throw UsageError(fmt::format("{}: expected one of {}, got {}", name,
-                                 expected, in_quotes(given)));
-  };
-  return add_value(app, name, read, help)->type_name("WORD");
-}
 
 constexpr Word<bool> kBooleans[] = {{"true", true}, {"false", false}};
 constexpr Word<LogLevel> kLogLevels[] = {{"debug", LogLevel::debug},
@@ -187,6 +161,7 @@ void add_engine_options(CLI::App& app, ServeOptions& o) {
   EngineOptions& e = o.engine;
   add_number(app, "--batch", e.batch, 1, 1024,
              "Requests answered at the same time (default 8)");
+  add_batch_layout(app, e.layout);
   add_number(app, "--queue", e.queue, 0, 1 << 20,
              "Requests that may wait for that (default 64)");
   add_number(app, "--context,--context-length", e.context, 2, INT32_MAX,

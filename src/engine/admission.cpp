@@ -53,21 +53,37 @@ std::unique_ptr<Admission::Reservation> Admission::reserve(int tokens) {
   return reservation->extend(tokens) ? std::move(reservation) : nullptr;
 }
 
+size_t Admission::reserved_with(const Reservation& one, int tokens) const {
+  size_t rows = 0, sum = 0;
+  int longest = 0;
+  for (const Reservation* r : reservations_) {
+    const int length = r == &one ? tokens : r->tokens_;
+    if (length == 0) continue;
+    rows++;
+    longest = std::max(longest, length);
+    if (!needs_.padded) sum += r == &one ? needs_.row(tokens) : r->bytes_;
+  }
+  if (needs_.padded && rows > 0) sum = rows * needs_.row(longest);
+  return sum;
+}
+
 Admission::Reservation::Reservation(Admission& owner) : owner_(owner) {
   owner_.places_--;
+  owner_.reservations_.push_back(this);
 }
 
 Admission::Reservation::~Reservation() {
-  owner_.reserved_ -= bytes_;
+  owner_.reserved_ = owner_.reserved_with(*this, 0);
+  std::erase(owner_.reservations_, this);
   owner_.places_++;
 }
 
 bool Admission::Reservation::extend(int tokens) {
-  const size_t bytes = owner_.needs_.row(tokens);
-  if (owner_.reserved_ - bytes_ + bytes > owner_.room_) return false;
-  owner_.reserved_ += bytes - bytes_;
+  const size_t reserved = owner_.reserved_with(*this, tokens);
+  if (reserved > owner_.room_) return false;
+  owner_.reserved_ = reserved;
+  bytes_ = owner_.needs_.row(tokens);
   tokens_ = tokens;
-  bytes_ = bytes;
   return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "engine/engine.h"
 #include "plan/memory_plan.h"
@@ -43,6 +44,7 @@ class Admission {
     bool extend(int tokens);
 
    private:
+    friend class Admission;
     Admission& owner_;
     int tokens_ = 0;
     size_t bytes_ = 0;
@@ -53,10 +55,14 @@ class Admission {
   size_t reserved_bytes() const { return reserved_; }
 
  private:
+  // What all reservations take if that one is for `tokens`; without it for 0.
+  size_t reserved_with(const Reservation& one, int tokens) const;
+
   MemoryNeeds needs_;
   size_t budget_, room_ = 0;  // room_: for rows
   int context_, places_, longest_row_ = 0;
   size_t reserved_ = 0;
+  std::vector<const Reservation*> reservations_;
 };
 
 }  // namespace quern

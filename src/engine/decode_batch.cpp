@@ -3,6 +3,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/evaluate.h"
 #include "ops/cpu_op.h"
@@ -72,6 +73,12 @@ void DecodeBatch::leave_if(Goes goes) {
     if (!goes(*rows_[i])) kept.push_back(int32_t(i));
   }
   if (kept.size() == rows_.size()) return;
+  std::vector<int> places;
+  for (int32_t i : kept) {
+    if (i < int(places_.size())) places.push_back(places_[i]);
+  }
+  places_ = std::move(places);
+  if (places_.empty()) merged_ = {};
   std::erase_if(rows_, [&](const DecodeRowPtr& row) { return goes(*row); });
   const array at(kept.data(), {int(kept.size())}, mx::int32);
   tokens_ = kept.empty() ? no_tokens() : mx::take(tokens_, at, 0);
@@ -81,18 +88,57 @@ void DecodeBatch::leave(const DecodeRow& row) {
   leave_if([&](const DecodeRow& other) { return &other == &row; });
 }
 
-bool DecodeBatch::issue() {
-  leave_if([](const DecodeRow& row) { return row.left <= 0; });
-  if (rows_.empty()) return false;
+// All rows in the merged buffers, and no others.
+void DecodeBatch::arrange() {
+  std::vector<Row> joining;
+  for (size_t i = places_.size(); i < rows_.size(); i++) {
+    joining.push_back(std::exchange(rows_[i]->row, Row({})));
+  }
+  if (joining.empty() && int(places_.size()) == merged_.size()) return;
+  merged_.arrange(places_, std::move(joining));
+  places_.resize(rows_.size());
+  std::iota(places_.begin(), places_.end(), 0);
+}
+
+void DecodeBatch::tidy() {
+  if (int(places_.size()) == merged_.size()) return;
+  for (StepUnderWay& step : steps_) wait(step.tokens);
+  on_device([&] { arrange(); });
+}
+
+Step DecodeBatch::ragged_step() {
   std::vector<StepRow> step_rows;
   for (const DecodeRowPtr& row : rows_) {
     on_device([&] { row->row.make_room(1, row->most); });
     step_rows.push_back({&row->row, 1});
   }
-  const Step step = make_step(step_rows, precision_);
+  return make_step(step_rows, precision_);
+}
+
+Step DecodeBatch::merged_step() {
+  for (StepUnderWay& step : steps_) wait(step.tokens);
+  on_device([&] {
+    arrange();
+    merged_.make_room();
+  });
+  return make_step(merged_, precision_);
+}
+
+bool DecodeBatch::issue() {
+  leave_if([](const DecodeRow& row) { return row.left <= 0; });
+  if (rows_.empty()) return false;
+  const Step step =
+      layout_ == BatchLayout::merged ? merged_step() : ragged_step();
   steps_.push_back(draw(rows_, model_.hidden(tokens_, step)));
   tokens_ = steps_.back().tokens;
   return true;
+}
+
+int DecodeBatch::length(const DecodeRow& row) const {
+  for (size_t i = 0; i < places_.size(); i++) {
+    if (rows_[i].get() == &row) return merged_.length(places_[i]);
+  }
+  return row.row.length();
 }
 
 std::vector<Draw> DecodeBatch::read() {
@@ -110,6 +156,8 @@ std::vector<DecodeRowPtr> DecodeBatch::drop() {
     for (const Draw& draw : *step.draws) lost.push_back(draw.row);
   }
   steps_.clear();
+  merged_ = {};
+  places_.clear();
   tokens_ = no_tokens();
   return lost;
 }

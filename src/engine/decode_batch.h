@@ -32,10 +32,15 @@ struct Draw {
 // graph, so the next step is issued before the tokens of the last are read, and
 // rows join and leave while steps are under way. A row's tokens do not depend
 // on the others. Steps keep their rows alive until they are read.
+//
+// Merged, a row's past moves into the batch's buffers before its first step
+// after the one of join, and is gone when it leaves; the buffers are written in
+// place, so that a step waits for the one before it.
 class DecodeBatch {
  public:
-  DecodeBatch(const TextModel& model, Precision precision)
-      : model_(model), precision_(precision) {}
+  DecodeBatch(const TextModel& model, Precision precision,
+              BatchLayout layout = BatchLayout::ragged)
+      : model_(model), precision_(precision), layout_(layout) {}
 
   // Takes in rows whose prompts' last hidden states are `hidden` [N, hidden]:
   // starts a step that draws their first tokens.
@@ -48,6 +53,10 @@ class DecodeBatch {
   // them at once.
   bool issue();
 
+  // Gives back what rows that have left still hold of merged buffers; waits
+  // for steps under way. Throws as issue does.
+  void tidy();
+
   // Steps started and not read.
   int under_way() const { return int(steps_.size()); }
   // Waits for the oldest step. If it throws, so would the others: drop them.
@@ -55,6 +64,10 @@ class DecodeBatch {
 
   // The rows that get a further step.
   std::span<const DecodeRowPtr> rows() const { return rows_; }
+  // Tokens that a row holds, here or on its own.
+  int length(const DecodeRow& row) const;
+  // Held by the batch, beside the rows.
+  size_t merged_bytes() const { return merged_.bytes(); }
   // Forgets rows and steps; gives all rows that were in them, some twice.
   std::vector<DecodeRowPtr> drop();
 
@@ -70,10 +83,17 @@ class DecodeBatch {
                     const mx::array& hidden);
   template <class Goes>
   void leave_if(Goes goes);
+  void arrange();
+  Step ragged_step();
+  Step merged_step();
 
   const TextModel& model_;
   Precision precision_;
+  BatchLayout layout_;
   std::vector<DecodeRowPtr> rows_;
+  // The rows of the merged buffers: the first of rows_ are places_[0], ...
+  MergedRows merged_;
+  std::vector<int> places_;
   mx::array tokens_ = no_tokens();  // int32, the last of each row
   std::deque<StepUnderWay> steps_;
 

@@ -51,7 +51,8 @@ class Engine::Impl {
             memory_needs(model, options.kv.with(kv_number(options.precision)),
                          {.chunk = options.prefill_chunk,
                           .batch = options.batch,
-                          .scored = kScoredAtOnce}),
+                          .scored = kScoredAtOnce,
+                          .layout = options.layout}),
             options.memory_budget, options.context, options.batch),
         queue_(options.batch + options.queue),
         scheduler_(model, options, admission_, queue_, [this] { publish(); }),
@@ -82,6 +83,7 @@ class Engine::Impl {
     stats.queued += queued;
     stats.context = options_.context;
     stats.weight_bytes = model_.facts().weight_bytes;
+    stats.layout = options_.layout;
     stats.places = options_.batch;
     stats.budget_bytes = options_.memory_budget;
     stats.kv_budget_bytes = admission_.room();

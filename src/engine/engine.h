@@ -105,7 +105,8 @@ struct Refusal {
 
 struct EngineOptions {
   Precision precision = Precision::fast;
-  KvScheme kv = {};          // raw numbers are those of the precision
+  KvScheme kv = {};  // raw numbers are those of the precision
+  BatchLayout layout = BatchLayout::ragged;
   int batch = 8;             // rows that decode together, joiners included
   int queue = 64;            // requests that wait for a place
   int prefill_chunk = 256;   // tokens of prompts between two decode steps
@@ -116,13 +117,14 @@ struct EngineOptions {
 
 // A moment's view, and counts since the start.
 struct EngineStats {
+  BatchLayout layout = BatchLayout::ragged;
   int rows = 0;     // decoding
   int joining = 0;  // in prefill
   int queued = 0;   // paused rows included
   int places = 0;   // for rows and joiners
   int context = 0;
   size_t weight_bytes = 0;
-  size_t kv_bytes = 0;           // held by rows
+  size_t kv_bytes = 0;           // held by rows, padding included
   size_t kv_reserved_bytes = 0;  // what rows may grow to for now
   size_t budget_bytes = 0;
   size_t kv_budget_bytes = 0;  // what the budget leaves for rows

@@ -36,7 +36,7 @@ Scheduler::Scheduler(const TextModel& model, const EngineOptions& options,
       queue_(queue),
       publish_(std::move(publish)),
       prefill_(model, options.precision, options.prefill_chunk),
-      batch_(model, options.precision) {}
+      batch_(model, options.precision, options.layout) {}
 
 bool Scheduler::busy() const {
   return !jobs_.empty() || !paused_.empty() || batch_.under_way() > 0 ||
@@ -105,13 +105,14 @@ void Scheduler::feed(const JobPtr& job) {
 
 // Between the chunks of prompts, so that none is under way.
 void Scheduler::make_room() {
-  const auto lacks = [](const JobPtr& job) {
+  const auto lacks = [&](const JobPtr& job) {
     const DecodeRow& row = job->decode;
-    return row.left > 0 && row.row.length() >= row.most;
+    return row.left > 0 && batch_.length(row) >= row.most;
   };
   while (true) {
     const auto oldest = std::ranges::find_if(jobs_, lacks);
     if (oldest == jobs_.end()) return;
+    if (!tidy()) continue;
     Job& job = **oldest;
     const auto extend = [&](int64_t ahead) {
       const int tokens = int(std::min<int64_t>(job.prompt + job.most, ahead));
@@ -119,13 +120,24 @@ void Scheduler::make_room() {
       job.decode.most = tokens;
       return true;
     };
-    const int length = job.decode.row.length();
+    const int length = batch_.length(job.decode);
     if (extend(tokens_ahead(length)) || extend(length + kLeastAhead)) continue;
     if (batch_.under_way() > 0) {
       read_steps(0);  // rows that have ended give their memory back
     } else {
       pause(jobs_.back());
     }
+  }
+}
+
+// What rows that have left hold is promised to others only once it is free.
+bool Scheduler::tidy() {
+  try {
+    batch_.tidy();
+    return true;
+  } catch (const DeviceFault& e) {
+    lose_steps(e.what());
+    return false;
   }
 }
 
@@ -332,6 +344,7 @@ EngineStats Scheduler::stats() const {
   stats.rows = int(batch_.rows().size());
   stats.joining = prefill_.size();
   stats.queued = int(paused_.size());
+  stats.kv_bytes = batch_.merged_bytes();
   for (const JobPtr& job : jobs_) stats.kv_bytes += job->decode.row.bytes();
   stats.kv_reserved_bytes = admission_.reserved_bytes();
   stats.decode_tps = decoded_.rate(now);

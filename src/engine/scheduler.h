@@ -44,6 +44,7 @@ class Scheduler {
   bool reserve(Job& job);
   void begin(const JobPtr& job);
   void feed(const JobPtr& job);
+  bool tidy();
   void pause(JobPtr job);
   void read_steps(int ahead);
   void take_part(PrefillBatch::Part& part, const JobPtr& job);

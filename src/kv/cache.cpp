@@ -5,12 +5,32 @@
 
 #include <algorithm>
 
+#include "kv/interchange.h"
+
 namespace quern {
 
 Cache::Cache(KvShape shape, Layout layout)
     : shape_(shape),
       layout_(layout),
       planes_(allocate(0), {0, 0}, shape.dtype()) {}
+
+Cache::Cache(KvShape shape, Layout layout, const Planes& planes, int tokens)
+    : Cache(shape, layout) {
+  form_of(shape).require(planes);
+  const mx::Shape held = storage::shape(planes);
+  if (held[0] != 1) fail("[kv.cache] expected one row, got {}", held[0]);
+  layout_.restore(tokens, held[2]);
+  planes_ = from_interchange(shape, planes, layout_);
+}
+
+Planes Cache::last(int tokens) const {
+  if (tokens < 0 || tokens > layout_.kept()) {
+    fail("[kv.last] {} tokens, {} are there", tokens, layout_.kept());
+  }
+  mx::eval(arrays());
+  return to_interchange(shape_, planes_, layout_,
+                        {offset() - tokens, offset()});
+}
 
 std::string Cache::signature() const {
   return fmt::format(

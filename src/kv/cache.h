@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kv/form.h"
 #include "kv/layout.h"
 #include "kv/state.h"
 #include "ops/attention/attention.h"
@@ -13,6 +14,10 @@ namespace quern {
 class Cache final : public LayerState {
  public:
   Cache(KvShape shape, Layout layout);
+  // A row of `tokens`, of which `planes` [1, kv_heads, T, last] hold the last,
+  // in the interchange form: all, or in a ring at least those that the next
+  // one sees. `layout` is an empty one. Throws Error for others.
+  Cache(KvShape shape, Layout layout, const Planes& planes, int tokens);
 
   int offset() const override { return layout_.length(); }
   int trimmable() const override { return layout_.trimmable(); }
@@ -30,6 +35,10 @@ class Cache final : public LayerState {
   const Layout& layout() const { return layout_; }
   // Once arrays() are evaluated.
   const mx::array& planes() const { return planes_; }
+  // The last `tokens` tokens, oldest first, in the interchange form: of a ring
+  // at most layout().kept(). Waits for what is under way.
+  Planes last(int tokens) const;
+
   // The part in an attend of a row's next tokens.
   AttendRow next(int begin, int count) const;
   // Takes the planes that an attend gave, which hold `tokens` more once `done`

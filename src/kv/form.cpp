@@ -64,16 +64,25 @@ array grouped(const array& x, int size) {
 // As ops/affine/codec.h, also of groups that are not finite: MLX has no rule
 // for them.
 Planes affine_encoded(const KvCodec& codec, const array& values) {
-  const array x = mx::astype(values, dtype_of(codec.number));
+  const array x = mx::astype(values, mx::float32);
   const array groups = grouped(x, codec.group);
   const array finite = mx::all(mx::isfinite(groups), -1, true);
-  const array safe = mx::where(finite, groups, array(0, x.dtype()));
+  const array safe = mx::where(finite, groups, array(0.f));
   Planes p =
       mx::quantize(mx::flatten(safe, -2, -1), codec.group, codec.key_bits);
-  const array good = mx::squeeze(finite, -1), nan = nan_of(x.dtype());
-  p[1] = mx::where(good, p[1], nan);
-  p[2] = mx::where(good, p[2], nan);
+  const mx::Dtype number = dtype_of(codec.number);
+  const array good = mx::squeeze(finite, -1), nan = nan_of(number);
+  p[1] = mx::where(good, mx::astype(p[1], number), nan);
+  p[2] = mx::where(good, mx::astype(p[2], number), nan);
   return p;
+}
+
+// What is beyond f16 is kept at its end.
+array raw_encoded(qmm::Number number, const array& x) {
+  if (number != qmm::Number::f16) return mx::astype(x, dtype_of(number));
+  const array most(65504.f), least(-65504.f);
+  return mx::astype(mx::clip(mx::astype(x, mx::float32), least, most),
+                    mx::float16);
 }
 
 }  // namespace
@@ -105,8 +114,7 @@ void KvForm::require(const Planes& planes) const {
 Planes KvForm::encode(const array& k, const array& v) const {
   switch (codec.kind) {
     case Kind::raw:
-      return {mx::astype(k, dtype_of(codec.number)),
-              mx::astype(v, dtype_of(codec.number))};
+      return {raw_encoded(codec.number, k), raw_encoded(codec.number, v)};
     case Kind::affine: {
       Planes out = affine_encoded(codec, k);
       for (array& a : affine_encoded(codec, v)) out.push_back(std::move(a));

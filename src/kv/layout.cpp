@@ -38,16 +38,27 @@ int Layout::capacity_with(int tokens) const {
 void Layout::add(int tokens) {
   capacity_ = capacity_with(tokens);
   length_ += tokens;
-  written_ = std::max(written_, length_);
+  lost_ = std::max(lost_, length_ - capacity_);
+}
+
+void Layout::restore(int length, int kept) {
+  const int most = is_ring() ? std::min(length, capacity_for(length)) : length;
+  const int least = is_ring() ? std::min(length, window_ - 1) : length;
+  if (length < 0 || length > kMostTokens || kept < least || kept > most) {
+    fail("[kv.restore] {} tokens of {}, expected {} to {}", kept, length, least,
+         most);
+  }
+  capacity_ = capacity_for(length);
+  length_ = length;
+  lost_ = length - kept;
 }
 
 int Layout::trimmable() const {
   if (!is_ring()) return length_;
-  // Positions below `lost` were overwritten; after trimming t tokens the next
-  // one sees [length - t - window + 1, length - t).
-  const int lost = std::max(0, written_ - capacity_);
-  if (lost == 0) return length_;
-  return std::max(0, length_ - window_ + 1 - lost);
+  // After trimming t tokens the next one sees
+  // [length - t - window + 1, length - t).
+  if (lost_ == 0) return length_;
+  return std::max(0, length_ - window_ + 1 - lost_);
 }
 
 void Layout::trim(int tokens) { length_ -= tokens; }

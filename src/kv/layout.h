@@ -38,6 +38,11 @@ class Layout {
   void add(int tokens);
   // Grows the capacity to hold a row of `tokens`, if it does not yet.
   void reserve(int tokens);
+  // The last tokens that are there still; an append layout has them all.
+  int kept() const { return length_ - lost_; }
+  // An empty layout takes a row of `length` tokens, of which the last `kept`
+  // are there: all, in a ring at least those that the next one sees.
+  void restore(int length, int kept);
   // The most tokens that can be removed from the end: a ring needs every token
   // that the next one would see to be there still.
   int trimmable() const;
@@ -51,7 +56,7 @@ class Layout {
   int window_;  // 0 = append
   int length_ = 0;
   int capacity_ = 0;
-  int written_ = 0;  // of a ring: one past the highest position ever stored
+  int lost_ = 0;  // the first positions, which are not there any more
 };
 
 }  // namespace quern

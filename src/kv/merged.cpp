@@ -28,6 +28,24 @@ array masked(const array& scores, const Mask& mask) {
   return mx::where(allow, scores, array(std::numeric_limits<float>::lowest()));
 }
 
+// Those columns of the last axis, one after the other.
+array joined(const array& a, const std::vector<Range>& columns) {
+  mx::Shape start(a.ndim(), 0), stop = a.shape();
+  std::vector<array> parts;
+  for (const auto& [begin, end] : columns) {
+    start.back() = begin;
+    stop.back() = end;
+    parts.push_back(mx::slice(a, start, stop));
+  }
+  return mx::concatenate(std::move(parts), -1);
+}
+
+void require_signature(const MergedCache& cache, const MergedCache& first) {
+  if (cache.signature() == first.signature()) return;
+  fail("[kv.merge] rows must share a signature: got {} and {}",
+       first.signature(), cache.signature());
+}
+
 }  // namespace
 
 array masked_attention(const array& q, const array& k, const array& v,
@@ -107,7 +125,8 @@ MergedCache MergedCache::row(KvForm form, int window, const Planes& planes,
   form.require(planes);
   const mx::Shape shape = storage::shape(planes);
   const int kept = window > 0 ? std::min(window, offset) : offset;
-  if (shape[0] != 1 || shape[2] != kept) {
+  const int seen = window > 0 ? std::min(window - 1, offset) : offset;
+  if (shape[0] != 1 || shape[2] < seen || shape[2] > kept) {
     fail("[kv.row] expected one row of {} tokens, got {} of {}", kept, shape[0],
          shape[2]);
   }
@@ -119,11 +138,20 @@ MergedCache MergedCache::merge(std::span<const MergedCache* const> caches) {
   const MergedCache& first = *caches[0];
   std::vector<Block> blocks;
   for (const MergedCache* cache : caches) {
-    if (cache->signature() != first.signature()) {
-      fail("[kv.merge] rows must share a signature: got {} and {}",
-           first.signature(), cache->signature());
-    }
+    require_signature(*cache, first);
     blocks.push_back(cache->block());
+  }
+  return assembled(first.form_, first.window_, std::move(blocks));
+}
+
+MergedCache MergedCache::gather(std::span<const RowOf> rows) {
+  if (rows.empty()) fail("[kv.gather] needs a row");
+  const MergedCache& first = *rows[0].cache;
+  std::vector<Block> blocks;
+  for (const auto& [cache, row] : rows) {
+    require_signature(*cache, first);
+    cache->require_row(row);
+    blocks.push_back(cache->row_block(row, 0));
   }
   return assembled(first.form_, first.window_, std::move(blocks));
 }
@@ -148,9 +176,14 @@ void MergedCache::require_row(int row) const {
   fail("[kv.extract] no row {} of {}", row, batch_size());
 }
 
+int MergedCache::columns(int window, int tokens) {
+  const int most = window > 0 ? window : kMostTokens;
+  return tokens < most - kStep ? tokens + kStep : most;
+}
+
 MergedCache MergedCache::extract(int row) const {
-  require_row(row);
-  return assembled(form_, window_, {row_block(row, 0)});
+  const RowOf only{this, row};
+  return gather({&only, 1});
 }
 
 void MergedCache::align(std::span<const int> drop) {
@@ -160,7 +193,7 @@ void MergedCache::align(std::span<const int> drop) {
   std::vector<Block> blocks;
   for (int row = 0; row < batch_size(); row++) {
     const int tokens = drop.empty() ? 0 : drop[row];
-    const int most = state_.trimmable() ? offsets()[row] : 0;
+    const int most = whole(row) ? offsets()[row] : 0;
     if (tokens < 0 || tokens > most) {
       fail("[kv.align] {} tokens of row {}, at most {} can go", tokens, row,
            most);
@@ -170,8 +203,17 @@ void MergedCache::align(std::span<const int> drop) {
   *this = assembled(form_, window_, std::move(blocks));
 }
 
+// Whether all tokens of a row are there.
+bool MergedCache::whole(int row) const {
+  const int held = state_.total_offset() - state_.left_pad()[row];
+  return state_.trimmable() && held == offsets()[row];
+}
+
 int MergedCache::trimmable() const {
-  if (!state_.trimmable() || batch_size() == 0) return 0;
+  if (batch_size() == 0) return 0;
+  for (int row = 0; row < batch_size(); row++) {
+    if (!whole(row)) return 0;
+  }
   return *std::min_element(offsets().begin(), offsets().end());
 }
 
@@ -245,6 +287,12 @@ void MergedCache::grow(int N) {
       storage::pad_right(storage::slice_tokens(planes_, {0, column}), more);
 }
 
+void MergedCache::make_room() {
+  settle();
+  grow(1);
+  mx::eval(planes_);
+}
+
 void MergedCache::check(const array& x, const char* name) const {
   const mx::Shape want{batch_size(), form_.kv_heads, 0, form_.head_dim};
   bool good = x.ndim() == 4 && x.shape(2) > 0;
@@ -288,8 +336,16 @@ array MergedCache::attend(const array& q, const array& k, const array& v,
       q.shape(2) != k.shape(2)) {
     fail("[kv.attend] queries that do not fit the keys of {}", signature());
   }
-  const Mask seen = mask(k.shape(2), options.window);
-  const auto kv = form_.decode(append(k, v));
+  Mask seen = mask(k.shape(2), options.window);
+  Planes past = append(k, v);
+  if (state_.rotated()) {
+    if (seen.allow) {
+      seen.allow =
+          joined(*seen.allow, state_.temporal_ranges(seen.allow->shape(-1)));
+    }
+    past = storage::temporal_view(past, state_, {});
+  }
+  const auto kv = form_.decode(past);
   return form_.summed(masked_attention(q, kv.k, kv.v, seen, options));
 }
 

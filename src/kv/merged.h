@@ -29,16 +29,24 @@ class MergedCache {
   // Empty rows. window: a ring of the last `window` tokens; 0 keeps all.
   MergedCache(KvForm form, int window, int rows = 1);
   // One row of `offset` tokens, of which the planes [1, H, T, last] hold, in
-  // order, what the layout keeps.
+  // order, what the layout keeps; of a ring at least what the next token sees.
   static MergedCache row(KvForm form, int window, const Planes& planes,
                          int offset);
-  // All rows of caches of one signature; else throws Error. These, take and
-  // extract copy, and are evaluated: they hold no memory of what they are of.
+  // All rows of caches of one signature; else throws Error. These, gather, take
+  // and extract copy, and are evaluated: they hold no memory of what they are
+  // of.
   static MergedCache merge(std::span<const MergedCache* const> caches);
+  // Those rows, without columns that none of them needs.
+  struct RowOf {
+    const MergedCache* cache;
+    int row;
+  };
+  static MergedCache gather(std::span<const RowOf> rows);
 
   // Equal ones may merge.
   std::string signature() const;
   const KvForm& form() const { return form_; }
+  int window() const { return window_; }  // 0: all
   int batch_size() const { return state_.batch_size(); }
   // Tokens each row has seen.
   const std::vector<int>& offsets() const { return state_.offsets(); }
@@ -46,6 +54,9 @@ class MergedCache {
   // The buffer [B, H, length, last].
   const Planes& planes() const { return planes_; }
   size_t bytes() const { return storage::bytes(planes_); }
+  // The most columns that single appends and gather give a buffer whose longest
+  // row has `tokens`.
+  static int columns(int window, int tokens);
 
   // Rows keep[0], keep[1], ... in this order.
   MergedCache take(std::span<const int> keep) const;
@@ -61,6 +72,9 @@ class MergedCache {
   int trimmable() const;
   void trim(int tokens);  // throws Error for more
 
+  // Room for the next token, evaluated: the append allocates no buffer.
+  void make_room();
+
   // int32 [B]: the positions of the next token. The same array from the first
   // call or append of a step to release_rope_offsets, which ends the step.
   const mx::array& rope_offsets();
@@ -71,7 +85,8 @@ class MergedCache {
   // k, v [B, kv_heads, N, D], N for every row: what the N tokens attend to, in
   // the order of the mask.
   Planes append(const mx::array& k, const mx::array& v);
-  // append and attention: q [B, H, N, D] -> f32 [B, H, N, D].
+  // append and attention: q [B, H, N, D] -> f32 [B, H, N, D]. Sums run over the
+  // tokens oldest first, wherever a ring has its start.
   mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v,
                    const MergedAttend& options);
 
@@ -89,6 +104,7 @@ class MergedCache {
   int length() const { return storage::shape(planes_)[2]; }
   void check(const mx::array& x, const char* name) const;
   void require_row(int row) const;
+  bool whole(int row) const;
   void settle();
   void straighten();
   void grow(int N);

@@ -29,6 +29,9 @@ class Row {
   // How each layer keeps its past.
   std::vector<std::string> signatures() const;
 
+  // Takes a layer's past out of the row, which then is good for nothing else.
+  std::unique_ptr<LayerState> release(int i) { return std::move(layers_[i]); }
+
   LayerState& layer(int i) { return *layers_[i]; }
   const LayerState& layer(int i) const { return *layers_[i]; }
   int layers() const { return int(layers_.size()); }

@@ -6,14 +6,23 @@ namespace quern {
 
 using mx::array;
 
-Step make_step(std::span<const StepRow> rows, Precision precision) {
-  std::vector<int32_t> positions;
-  for (const StepRow& row : rows) {
-    const int start = row.row->length();
-    for (int i = 0; i < row.count; i++) positions.push_back(start + i);
-  }
-  return {rows, array(positions.data(), {int(positions.size())}, mx::int32),
+namespace {
+
+Step step_of(std::shared_ptr<StepRows> rows, Precision precision) {
+  const std::vector<int32_t> positions = rows->positions();
+  return {std::move(rows),
+          array(positions.data(), {int(positions.size())}, mx::int32),
           precision};
+}
+
+}  // namespace
+
+Step make_step(std::span<const StepRow> rows, Precision precision) {
+  return step_of(ragged_step(rows), precision);
+}
+
+Step make_step(MergedRows& rows, Precision precision) {
+  return step_of(merged_step(rows), precision);
 }
 
 RmsNorm load_norm(Weights& weights, const std::string& path, int size,
@@ -68,20 +77,8 @@ DecoderLayer::DecoderLayer(Weights& weights, const std::string& path,
 
 array DecoderLayer::operator()(const array& x, const Step& step,
                                const array& table) const {
-  std::vector<CacheRow> rows;
-  rows.reserve(step.rows.size());
-  int begin = 0;
-  for (const StepRow& row : step.rows) {
-    rows.push_back(
-        {static_cast<Cache*>(&row.row->layer(layer_)), begin, row.count});
-    begin += row.count;
-  }
-  AttendOptions options = attend_;
-  auto parts = attend_rows(rows, options);
-  LayerResult result = decoder_layer(x, weights_, step.precision,
-                                     std::move(parts), options, table);
-  appended(rows, std::move(result.planes), result.done);
-  return std::move(result.out);
+  return step.rows->decoder_layer(layer_, x, weights_, step.precision, attend_,
+                                  table);
 }
 
 std::unique_ptr<LayerState> DecoderLayer::make_state(

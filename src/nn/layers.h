@@ -6,27 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "kv/row.h"
+#include "kv/step_rows.h"
 #include "nn/rope.h"
 #include "nn/weights.h"
 #include "ops/layer/layer.h"
 
 namespace quern {
 
-// One row of a forward pass and how many of its tokens are in it.
-struct StepRow {
-  Row* row;
-  int count;
-};
-
 // What every layer of one forward pass shares. The tokens of the rows lie one
 // after the other, T in all.
 struct Step {
-  std::span<const StepRow> rows;
+  std::shared_ptr<StepRows> rows;
   mx::array positions;  // int32 [T]
   Precision precision;
 };
 Step make_step(std::span<const StepRow> rows, Precision precision);
+// The next token of each row.
+Step make_step(MergedRows& rows, Precision precision);
 
 // Loads what an RMS norm is made of.
 RmsNorm load_norm(Weights& weights, const std::string& path, int size,
@@ -60,7 +56,6 @@ struct LayerNorms {
 
 // Grouped-query attention (Ainslie et al., 2023) and a gated feed-forward
 // block: h = after(attention(norm(x))) + x, y = after(mlp(norm(h))) + h.
-// The state of layer `layer` in each row is a Cache.
 class DecoderLayer {
  public:
   DecoderLayer(Weights& weights, const std::string& path,

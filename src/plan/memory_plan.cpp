@@ -44,12 +44,18 @@ MemoryNeeds memory_needs(const TextModel& model, const KvScheme& kv,
   const size_t tokens = size_t(sizes.chunk) + 2 * size_t(sizes.batch);
   const size_t logits = size_t(facts.vocabulary) * sizeof(float);
   auto empty = std::make_shared<Row>(model.make_row(kv));
+  const bool merged = sizes.layout == BatchLayout::merged;
   return {.weights = facts.weight_bytes,
           .transients = tokens * facts.token_bytes +
                         (2 * size_t(sizes.batch) + sizes.scored) * logits,
           .reserve = kAllocatorCache + kScratch +
                      size_t(sizes.batch) * facts.vocabulary * kSamplerBytes,
-          .row = [empty](int tokens) { return empty->bytes_at(tokens); }};
+          .row =
+              [empty, merged](int tokens) {
+                return merged ? MergedRows::bytes_at(*empty, tokens)
+                              : empty->bytes_at(tokens);
+              },
+          .padded = merged};
 }
 
 int longest_row(const MemoryNeeds& needs, size_t bytes, int most) {

@@ -19,6 +19,8 @@ struct MemoryNeeds {
   size_t reserve = 0;     // scratch, and what the allocator keeps
   // Of a row that comes to hold `tokens`, at most.
   std::function<size_t(int tokens)> row;
+  // Each of some rows together takes what the longest of them would.
+  bool padded = false;
 
   size_t fixed() const { return weights + transients + reserve; }
 };
@@ -28,6 +30,7 @@ struct StepSizes {
   int chunk;   // tokens of prompts
   int batch;   // rows that decode
   int scored;  // tokens of prompts whose logits are in memory at once
+  BatchLayout layout = BatchLayout::ragged;
 };
 MemoryNeeds memory_needs(const TextModel& model, const KvScheme& kv,
                          const StepSizes& sizes);

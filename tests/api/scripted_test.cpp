@@ -500,6 +500,7 @@ TEST_F(Scripted, ModelsAndState) {
   EXPECT_EQ(state["kv_quant"]["layers"], (Json{{"append/f16", 1}}));
   EXPECT_EQ(state["kv_quant"]["by_layer"], Json::array({"append/f16"}));
   EXPECT_GT(state["batch"]["submitted_rows"], 0);
+  EXPECT_EQ(state["batch"]["layout"], "ragged");
   EXPECT_EQ(state["batch"]["configured"], 8);
   EXPECT_GT(state["batch"]["kv_budget_bytes"], 0);
   EXPECT_EQ(state["model"]["context"], kContext);

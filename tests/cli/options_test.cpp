@@ -183,7 +183,7 @@ TEST(Options, ServeReadsItsValuesStrictly) {
       {"--log-level", "loud"},     {"--reasoning-field", "text"},
       {"--api-key", ""},           {"--drain", "-1"},
       {"--cors-origin", "a\r\nb"}, {"--unix", ""},
-      {"--model-name", ""}};
+      {"--model-name", ""},        {"--batch-layout", "flat"}};
   for (const auto& [name, value] : kFaults) {
     expect_refused(quern({"serve", "m", name, value}), 2, name);
   }

@@ -83,6 +83,28 @@ TEST(Admission, ReservationsGrowWhereThereIsRoom) {
   EXPECT_EQ(admission.reserved_bytes(), 3800u);
 }
 
+// Every row is as wide as the longest.
+TEST(Admission, PaddedRowsAreBilledByTheLongest) {
+  MemoryNeeds padded = needs();
+  padded.padded = true;
+  Admission admission(padded, 5000, 0, 3);
+  auto first = admission.reserve(100), second = admission.reserve(190);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(admission.reserved_bytes(), 2 * 1900u);
+  EXPECT_FALSE(admission.reserve(1)) << "three rows of 190";
+  EXPECT_FALSE(first->extend(191));
+  EXPECT_EQ(first->tokens(), 100);
+  EXPECT_TRUE(first->extend(150)) << "no wider than the second";
+  EXPECT_EQ(admission.reserved_bytes(), 2 * 1900u);
+  second.reset();
+  EXPECT_EQ(admission.reserved_bytes(), 1500u);
+  second = admission.reserve(10);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(admission.reserved_bytes(), 2 * 1500u);
+  first.reset();
+  EXPECT_EQ(admission.reserved_bytes(), 100u);
+}
+
 JobPtr job(int prompt = 1) {
   return std::make_shared<Job>(Job{.ticket = std::make_shared<Ticket>(),
                                    .decode = {.row = Row({}),

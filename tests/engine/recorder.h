@@ -130,4 +130,15 @@ inline std::shared_ptr<Ticket> submit(Engine& engine, Request request) {
   return std::get<Tickets>(outcome)[0];
 }
 
+// The same request as the only row of an engine.
+inline Answer solo(const TextModel& model, const Ask& ask,
+                   EngineOptions options) {
+  options.batch = 1;
+  Engine engine(model, options);
+  const auto heard = std::make_shared<Recorder>();
+  submit(engine, request_of(ask, heard));
+  const Ending& ending = heard->wait();
+  return {heard->tokens(), ending.finish};
+}
+
 }  // namespace quern::test

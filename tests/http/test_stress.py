@@ -22,3 +22,12 @@ class Stress(harness.ServerCase):
         self.assertEqual(clients.faults, [])
         self.assertGreater(clients.left, 0)
         self.assertEqual(self.wait_until_idle()["kv_bytes"], 0)
+
+
+class MergedStress(Stress):
+    ARGUMENTS = ("--batch-layout", "merged")
+    CLIENTS = 8
+
+    def test_stats_name_the_layout(self):
+        batch = self.server.get("/stats").json()["batch"]
+        self.assertEqual(batch["layout"], "merged")

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kv/every_codec.h"
 #include "kv/naive_row.h"
 
 namespace quern {
@@ -72,23 +73,8 @@ void expect_row(const KvForm& form, const Floats& x) {
   }
 }
 
-std::vector<KvCodec> codecs() {
-  using qmm::Number;
-  std::vector<KvCodec> out;
-  for (Number number : {Number::f32, Number::f16, Number::bf16}) {
-    out.push_back(raw_kv(number));
-    for (int bits : {4, 8}) {
-      for (int group : {32, 64}) out.push_back(affine_kv(bits, group, number));
-    }
-  }
-  for (int keys : {2, 4, 5, 8}) {
-    for (int values : {2, 3, 4, 5, 8}) out.push_back(turbo_kv(keys, values));
-  }
-  return out;
-}
-
 TEST(KvForm, EncodesAsThePlainCodecs) {
-  for (const KvCodec& codec : codecs()) {
+  for (const KvCodec& codec : test::every_codec()) {
     const auto rows = odd_rows();
     for (size_t i = 0; i < rows.size(); i++) {
       SCOPED_TRACE(testing::Message() << codec.signature() << " row " << i);
@@ -98,7 +84,7 @@ TEST(KvForm, EncodesAsThePlainCodecs) {
 }
 
 TEST(KvForm, DecodesAsThePlainCodecs) {
-  for (const KvCodec& codec : codecs()) {
+  for (const KvCodec& codec : test::every_codec()) {
     SCOPED_TRACE(codec.signature());
     const KvForm form{codec, 1, kDim};
     const Floats x = test::normal_floats(kDim, 5);
@@ -114,7 +100,7 @@ TEST(KvForm, DecodesAsThePlainCodecs) {
 }
 
 TEST(KvForm, BytesAreThoseOfTheCodec) {
-  for (const KvCodec& codec : codecs()) {
+  for (const KvCodec& codec : test::every_codec()) {
     const KvForm form{codec, 3, kDim};
     EXPECT_EQ(storage::bytes(form.zeros(2, 5)),
               2 * 3 * 5 * codec.bytes_per_token(kDim));
@@ -123,7 +109,7 @@ TEST(KvForm, BytesAreThoseOfTheCodec) {
 }
 
 TEST(KvForm, ZerosDecodeToZero) {
-  for (const KvCodec& codec : codecs()) {
+  for (const KvCodec& codec : test::every_codec()) {
     const KvForm form{codec, 1, kDim};
     const auto decoded = form.decode(form.zeros(1, 2));
     const Floats zeros(2 * kDim, 0.f);

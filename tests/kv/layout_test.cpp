@@ -25,14 +25,30 @@ class NaiveSlots {
     if (length < 0) return false;
     const int first = window_ > 0 ? std::max(0, length - window_ + 1) : 0;
     for (int p = first; p < length; p++) {
-      if (slots_.at(layout.slot(p)) != p) return false;
+      if (!holds(p, layout)) return false;
     }
     return true;
+  }
+  // The last tokens that are there.
+  int kept(const Layout& layout) const {
+    int first = length_;
+    while (first > 0 && holds(first - 1, layout)) first--;
+    return length_ - first;
+  }
+  // Only the last `kept` tokens, in the slots of another layout.
+  void restore(int kept, const Layout& layout) {
+    slots_.clear();
+    for (int p = length_ - kept; p < length_; p++) slots_[layout.slot(p)] = p;
   }
   void trim(int tokens) { length_ -= tokens; }
   int length() const { return length_; }
 
  private:
+  bool holds(int position, const Layout& layout) const {
+    const auto slot = slots_.find(layout.slot(position));
+    return slot != slots_.end() && slot->second == position;
+  }
+
   int window_, length_ = 0;
   std::map<int, int> slots_;
 };
@@ -69,7 +85,14 @@ TEST(Layout, RandomHistoriesOfRingsMatchTheList) {
     Layout layout = Layout::ring(window);
     NaiveSlots naive(window);
     while (naive.length() < 4 * (window + 320)) {  // three wraps at least
-      if (random() % 4 == 0 && naive.length() > 0) {
+      if (random() % 16 == 0) {
+        const int most = layout.kept();
+        const int least = std::min(naive.length(), window - 1);
+        const int kept = least + int(random() % uint32_t(most - least + 1));
+        layout = Layout::ring(window);
+        layout.restore(naive.length(), kept);
+        naive.restore(kept, layout);
+      } else if (random() % 4 == 0 && naive.length() > 0) {
         const int most = layout.trimmable();
         ASSERT_TRUE(naive.may_trim(most, layout));
         if (most < naive.length()) {
@@ -84,6 +107,7 @@ TEST(Layout, RandomHistoriesOfRingsMatchTheList) {
         naive.add(tokens, layout);
       }
       ASSERT_EQ(layout.length(), naive.length());
+      ASSERT_LE(layout.kept(), naive.kept(layout));
     }
   }
 }

@@ -1,6 +1,10 @@
 // The two forms of the same rows: each row on its own planes (Cache), and all
-// in one buffer (MergedCache).
+// in one buffer (MergedCache), for every codec and layout.
+#include <deque>
+
 #include "kv/cache.h"
+#include "kv/every_codec.h"
+#include "kv/interchange.h"
 #include "kv/merged.h"
 #include "kv/naive_row.h"
 
@@ -10,141 +14,234 @@ namespace {
 using test::Floats;
 using test::Token;
 
-constexpr test::Shape kShape{4, 2, 32};
-constexpr float kScale = 0.2f, kClose = 1e-5f;  // f32
+constexpr test::Shape kShape{4, 2, 64};
+constexpr float kScale = 0.125f;  // 1 / sqrt(head_dim)
+constexpr int kWindow = 40;       // a ring has 64 + 256 slots of its own
+
+// Made once: every case sees the same rows.
+const Token& token_of(int row, int position) {
+  static std::map<int, std::deque<Token>> rows;
+  std::deque<Token>& tokens = rows[row];
+  while (int(tokens.size()) <= position) {
+    tokens.push_back(test::token_of(row, int(tokens.size()), kShape));
+  }
+  return tokens[position];
+}
 
 struct Case {
+  KvCodec codec;
   int window;
-  qmm::Number number;
+
+  KvForm form() const { return {codec, kShape.kv_heads, kShape.head_dim}; }
+  KvShape shape() const { return {codec, kShape.kv_heads, kShape.head_dim}; }
+  Layout layout() const {
+    return window > 0 ? Layout::ring(window) : Layout::append();
+  }
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const KvCodec& codec : test::every_codec()) {
+    for (int window : {0, kWindow}) cases.push_back({codec, window});
+  }
+  return cases;
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return test::as_name(
+      Cache(info.param.shape(), info.param.layout()).signature());
+}
+
+// A part of one token after the other: [T, heads * D].
+mx::array flat(const std::vector<Token>& tokens, Floats Token::* part,
+               int heads) {
+  Floats x;
+  for (const Token& t : tokens) {
+    x.insert(x.end(), (t.*part).begin(), (t.*part).end());
+  }
+  return test::to_array(x, {int(tokens.size()), heads * kShape.head_dim});
+}
+
+// A row in both forms: its cache in the batch, and one that is always fed
+// alone.
+struct OneRow {
+  int id;
+  std::unique_ptr<Cache> batched, solo;
+
+  int length() const { return solo->offset(); }
+  std::vector<Token> next(int count) const {
+    std::vector<Token> tokens;
+    for (int i = 0; i < count; i++) {
+      tokens.push_back(token_of(id, length() + i));
+    }
+    return tokens;
+  }
+};
+
+// `count` tokens for each of the caches: [B * count, H * D].
+Floats feed(const std::vector<Cache*>& caches, const std::vector<Token>& tokens,
+            int count, Precision precision = Precision::fast) {
+  std::vector<CacheRow> rows;
+  for (size_t b = 0; b < caches.size(); b++) {
+    rows.push_back({caches[b], int(b) * count, count});
+  }
+  return test::to_floats(attend(flat(tokens, &Token::q, kShape.heads),
+                                flat(tokens, &Token::k, kShape.kv_heads),
+                                flat(tokens, &Token::v, kShape.kv_heads), rows,
+                                {.scale = kScale, .precision = precision}));
+}
+
+Floats feed(MergedCache& cache, const std::vector<Token>& tokens, int count) {
+  auto part = [&](Floats Token::* which, int heads) {  // [B, heads, N, D]
+    const mx::array x = flat(tokens, which, heads);
+    return mx::swapaxes(
+        mx::reshape(x, {cache.batch_size(), count, heads, kShape.head_dim}), 1,
+        2);
+  };
+  const mx::array out = cache.attend(
+      part(&Token::q, kShape.heads), part(&Token::k, kShape.kv_heads),
+      part(&Token::v, kShape.kv_heads), {.scale = kScale});
+  cache.release_rope_offsets();
+  return test::to_floats(mx::swapaxes(out, 1, 2));
+}
+
+// The root mean square of what is off, by that of what it should be.
+class Deviation {
+ public:
+  void add(const Floats& got, const Floats& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); i++) {
+      error_ += std::pow(double(got[i]) - want[i], 2);
+      length_ += double(want[i]) * want[i];
+    }
+  }
+  double relative() const { return std::sqrt(error_ / length_); }
+
+ private:
+  double error_ = 0, length_ = 0;
 };
 
 class Forms : public testing::TestWithParam<Case> {
  protected:
-  int window() const { return GetParam().window; }
-  KvForm form() const {
-    return {raw_kv(GetParam().number), kShape.kv_heads, kShape.head_dim};
-  }
-  KvShape ragged_shape() const {
-    return {GetParam().number, kShape.kv_heads, kShape.head_dim};
-  }
-  std::unique_ptr<Cache> ragged() const {
-    return std::make_unique<Cache>(ragged_shape(), window() > 0
-                                                       ? Layout::ring(window())
-                                                       : Layout::append());
+  OneRow new_row(int tokens) {
+    const Case& c = GetParam();
+    OneRow row{next_id_++, nullptr,
+               std::make_unique<Cache>(c.shape(), c.layout())};
+    feed({row.solo.get()}, row.next(tokens), tokens);
+    auto copy = row.solo->copy();
+    row.batched.reset(static_cast<Cache*>(copy.release()));
+    return row;
   }
 
-  // A part of one token after the other: [T, heads * D].
-  static mx::array flat(const std::vector<Token>& tokens, Floats Token::* part,
-                        int heads) {
-    Floats x;
-    for (const Token& t : tokens) {
-      x.insert(x.end(), (t.*part).begin(), (t.*part).end());
-    }
-    return test::to_array(x, {int(tokens.size()), heads * kShape.head_dim});
-  }
-
-  // `count` tokens for each row, by position: [B * count, H * D].
-  static Floats feed(std::vector<std::unique_ptr<Cache>>& caches,
-                     const std::vector<Token>& tokens, int count) {
-    std::vector<CacheRow> rows;
-    for (size_t b = 0; b < caches.size(); b++) {
-      rows.push_back({caches[b].get(), int(b) * count, count});
-    }
-    return test::to_floats(quern::attend(
-        flat(tokens, &Token::q, kShape.heads),
-        flat(tokens, &Token::k, kShape.kv_heads),
-        flat(tokens, &Token::v, kShape.kv_heads), rows, {.scale = kScale}));
-  }
-
-  static Floats feed(MergedCache& cache, const std::vector<Token>& tokens,
-                     int count) {
-    auto part = [&](Floats Token::* which, int heads) {  // [B, heads, N, D]
-      const mx::array x = flat(tokens, which, heads);
-      return mx::swapaxes(
-          mx::reshape(x, {cache.batch_size(), count, heads, kShape.head_dim}),
-          1, 2);
-    };
-    const mx::array out = cache.attend(
-        part(&Token::q, kShape.heads), part(&Token::k, kShape.kv_heads),
-        part(&Token::v, kShape.kv_heads), {.scale = kScale});
-    cache.release_rope_offsets();
-    return test::to_floats(mx::swapaxes(out, 1, 2));
-  }
-
-  // The row of a ragged cache as planes in order.
   MergedCache moved(const Cache& cache) const {
-    mx::eval(cache.arrays());
-    const int length = cache.offset();
-    const int from = window() > 0 ? std::max(0, length - window()) : 0;
-    AttendOptions options{.kv = ragged_shape()};
-    options.ring = window() > 0;
-    const mx::array kv = gather_kv(cache.planes(), options,
-                                   cache.layout().capacity(), from, length);
-    auto part = [&](int i) {  // [1, kv_heads, T, D]
-      return mx::astype(
-          mx::slice(kv, {i, 0, 0, 0},
-                    {i + 1, kv.shape(1), kv.shape(2), kv.shape(3)}),
-          ragged_shape().dtype());
-    };
-    return MergedCache::row(form(), window(), {part(0), part(1)}, length);
+    const int kept = cache.offset(), window = GetParam().window;
+    return MergedCache::row(
+        GetParam().form(), window,
+        cache.last(window > 0 ? std::min(kept, window) : kept), cache.offset());
   }
 
-  std::vector<Token> tokens(const std::vector<int>& positions, int count) {
-    std::vector<Token> out;
-    for (size_t b = 0; b < positions.size(); b++) {
-      for (int i = 0; i < count; i++) {
-        out.push_back(test::token_of(int(b), positions[b] + i, kShape));
-      }
+  // All forms take `count` tokens a row.
+  void step(MergedCache& merged, std::vector<OneRow>& rows, int count) {
+    std::vector<Token> tokens;
+    std::vector<Cache*> batched, copies;
+    std::vector<std::unique_ptr<LayerState>> owners;
+    Floats alone;
+    for (OneRow& row : rows) {
+      const auto next = row.next(count);
+      tokens.insert(tokens.end(), next.begin(), next.end());
+      batched.push_back(row.batched.get());
+      owners.push_back(row.batched->copy());
+      copies.push_back(static_cast<Cache*>(owners.back().get()));
+      for (float x : feed({row.solo.get()}, next, count)) alone.push_back(x);
     }
-    return out;
+    const Floats exact = feed(copies, tokens, count, Precision::exact);
+    const Floats fast = feed(batched, tokens, count);
+    const Floats got = feed(merged, tokens, count);
+    EXPECT_EQ(fast, alone) << "a row's result depends on its company";
+    exact_.add(exact, got);
+    fast_.add(fast, got);
   }
+
+  // Row for row they hold the same bytes.
+  void expect_same(const MergedCache& merged, const std::vector<OneRow>& rows) {
+    ASSERT_EQ(merged.batch_size(), int(rows.size()));
+    for (size_t b = 0; b < rows.size(); b++) {
+      SCOPED_TRACE(testing::Message() << "row " << b);
+      const MergedCache row = merged.extract(int(b));
+      EXPECT_EQ(row.offsets()[0], rows[b].length());
+      const auto bytes = test::plane_bytes(row.planes());
+      EXPECT_EQ(bytes, test::plane_bytes(moved(*rows[b].solo).planes()));
+      EXPECT_EQ(bytes, test::plane_bytes(moved(*rows[b].batched).planes()));
+    }
+  }
+
+  int next_id_ = 0;
+  Deviation exact_, fast_;  // of all steps: a few numbers may be further off
 };
 
 TEST_P(Forms, RaggedRowsEqualMergedRowsEqualRowsAlone) {
   for (int B : {1, 2, 4, 8}) {
     SCOPED_TRACE(testing::Message() << B << " rows");
-    std::vector<std::unique_ptr<Cache>> ragged;
-    std::vector<MergedCache> solo;
-    std::vector<int> positions;
+    next_id_ = 0;
+    exact_ = fast_ = {};
+    std::vector<OneRow> rows;
+    std::vector<MergedCache> parts;
     for (int b = 0; b < B; b++) {
-      std::vector<std::unique_ptr<Cache>> one;
-      one.push_back(this->ragged());
-      const int length = 1 + (b * 37 + 11) % 90;
-      feed(one, tokens({0}, length), length);
-      solo.push_back(moved(*one[0]));
-      ragged.push_back(std::move(one[0]));
-      positions.push_back(length);
+      rows.push_back(new_row(1 + (b * 37 + 11) % 90));
+      parts.push_back(moved(*rows.back().solo));
     }
-    std::vector<const MergedCache*> rows;
-    for (const MergedCache& row : solo) rows.push_back(&row);
-    MergedCache merged = MergedCache::merge(rows);
-    for (int count : {1, 1, 7, 1, 40, 1, 1, 1}) {
-      const auto next = tokens(positions, count);
-      const Floats got = feed(merged, next, count);
-      EXPECT_LT(test::largest_difference(feed(ragged, next, count), got),
-                kClose);
-      Floats alone;
-      for (int b = 0; b < B; b++) {
-        const auto from = next.begin() + b * count;
-        for (float x : feed(solo[b], {from, from + count}, count)) {
-          alone.push_back(x);
-        }
-        positions[b] += count;
-      }
-      EXPECT_LT(test::largest_difference(alone, got), kClose);
+    std::vector<const MergedCache*> all;
+    for (const MergedCache& part : parts) all.push_back(&part);
+    MergedCache merged = MergedCache::merge(all);
+    for (int count : {1, 1, 7, 1, 40, 1}) step(merged, rows, count);
+    expect_same(merged, rows);
+
+    // One leaves, and comes back into the ragged form.
+    const MergedCache left = merged.extract(B / 2);
+    OneRow gone = std::move(rows[B / 2]);
+    Cache back(GetParam().shape(), GetParam().layout(), left.planes(),
+               left.offsets()[0]);
+    for (int count : {1, 3}) {
+      const auto next = gone.next(count);
+      EXPECT_EQ(feed({&back}, next, count),
+                feed({gone.solo.get()}, next, count));
     }
-    for (int b = 0; b < B; b++) {  // and they hold the same bytes
-      EXPECT_EQ(test::plane_bytes(moved(*ragged[b]).planes()),
-                test::plane_bytes(merged.extract(b).planes()));
+    std::vector<int> keep;
+    for (int b = B - 1; b >= 0; b--) {
+      if (b != B / 2) keep.push_back(b);
     }
+    std::vector<OneRow> kept;
+    for (int b : keep) kept.push_back(std::move(rows[b]));
+    rows = std::move(kept);
+    if (B > 1) {
+      merged.filter(keep);
+      for (int count : {1, 1, 1}) step(merged, rows, count);
+      expect_same(merged, rows);
+    }
+
+    // Two join, one of them the row that left.
+    rows.push_back(new_row(60));
+    gone.batched.reset(static_cast<Cache*>(gone.solo->copy().release()));
+    rows.push_back(std::move(gone));
+    std::vector<MergedCache> joining{moved(*rows[rows.size() - 2].solo),
+                                     moved(back)};
+    std::vector<MergedCache::RowOf> together;
+    for (int b = 0; b < B - 1; b++) together.push_back({&merged, b});
+    for (const MergedCache& one : joining) together.push_back({&one, 0});
+    merged = MergedCache::gather(together);
+    const int steps = GetParam().window > 0 ? 24 : 1;  // three rounds of a ring
+    for (int i = 0; i < steps; i++) {
+      for (int count : {1, 40}) step(merged, rows, count);
+    }
+    for (int count : {1, 1}) step(merged, rows, count);
+    expect_same(merged, rows);
+    const bool raw = GetParam().codec.raw();
+    EXPECT_LT(exact_.relative(), raw ? 1e-5 : 2e-3);
+    EXPECT_LT(fast_.relative(), raw ? 1e-5 : 1.5e-2);
   }
 }
 
-constexpr qmm::Number kF32 = qmm::Number::f32, kF16 = qmm::Number::f16;
-INSTANTIATE_TEST_SUITE_P(Windows, Forms,
-                         testing::Values(Case{0, kF32}, Case{16, kF32},
-                                         Case{100, kF32}, Case{0, kF16},
-                                         Case{16, kF16}));
+INSTANTIATE_TEST_SUITE_P(Kv, Forms, testing::ValuesIn(all_cases()), name_of);
 
 }  // namespace
 }  // namespace quern

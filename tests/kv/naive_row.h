@@ -61,13 +61,11 @@ Bytes bytes_of(const std::vector<T>& values) {
 }
 
 inline Stored affine_stored(const KvCodec& codec, const Floats& x) {
-  Bytes ignored;
-  const Floats y = rounded(x, codec.number, &ignored);
   const int D = int(x.size()), bits = codec.key_bits, group = codec.group;
   const size_t scales = size_t(D / group) * qmm::number_bytes(codec.number);
   Stored out{{Bytes(D * bits / 8), Bytes(scales), Bytes(scales)}, Floats(D)};
   auto& p = out.planes;
-  affine::encode(y.data(), D, bits, group, codec.number, p[0].data(),
+  affine::encode(x.data(), D, bits, group, codec.number, p[0].data(),
                  p[1].data(), p[2].data());
   affine::decode(p[0].data(), p[1].data(), p[2].data(), D, bits, group,
                  codec.number, out.values.data());
@@ -99,15 +97,25 @@ inline Stored turbo_values(int bits, const Floats& x) {
   return out;
 }
 
+// What is beyond f16 is kept at its end.
+inline Stored raw_stored(qmm::Number number, Floats x) {
+  if (number == qmm::Number::f16) {
+    for (float& value : x) {
+      if (std::fabs(value) > 65504) value = std::copysign(65504.f, value);
+    }
+  }
+  Stored out{{{}}, {}};
+  out.values = rounded(x, number, &out.planes[0]);
+  return out;
+}
+
 inline Stored stored(const KvCodec& codec, const Floats& x, bool key) {
   if (codec.kind == KvCodec::Kind::affine) return affine_stored(codec, x);
   if (codec.kind == KvCodec::Kind::turbo) {
     return key ? turbo_keys(codec.key_bits, x)
                : turbo_values(codec.value_bits, x);
   }
-  Stored out{{{}}, {}};
-  out.values = rounded(x, codec.number, &out.planes[0]);
-  return out;
+  return raw_stored(codec.number, x);
 }
 
 class NaiveRow {

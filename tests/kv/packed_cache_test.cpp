@@ -4,8 +4,8 @@
 #include <mlx/mlx.h>
 
 #include "base/error_of.h"
+#include "kv/every_codec.h"
 #include "kv/row.h"
-#include "quant/kv_codec.h"
 
 namespace quern {
 namespace {
@@ -57,27 +57,15 @@ struct Case {
 };
 
 std::vector<Case> all_cases() {
-  std::vector<KvCodec> codecs;
-  for (auto number : {qmm::Number::f32, qmm::Number::f16, qmm::Number::bf16}) {
-    codecs.push_back(raw_kv(number));
-  }
-  for (int bits : {4, 8}) {
-    for (int group : {32, 64}) codecs.push_back(affine_kv(bits, group));
-  }
-  for (int k : {2, 4, 5, 8}) {
-    for (int v : {2, 3, 4, 5, 8}) codecs.push_back(turbo_kv(k, v));
-  }
   std::vector<Case> cases;
-  for (const KvCodec& codec : codecs) {
+  for (const KvCodec& codec : test::every_codec()) {
     for (bool ring : {false, true}) cases.push_back({codec, ring});
   }
   return cases;
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.cache().signature();
-  for (char& c : name) c = std::isalnum(c) ? c : '_';
-  return name;
+  return test::as_name(info.param.cache().signature());
 }
 
 class EveryCache : public testing::TestWithParam<Case> {};

@@ -144,6 +144,16 @@ LayerResult decoder_layer(const array& x_any, const LayerWeights& weights,
   return {std::move(out[0]), std::move(out[1]), std::move(planes)};
 }
 
+array layer_around(const array& x, const LayerWeights& weights,
+                   Precision precision, const AttendFunction& attend,
+                   mx::StreamOrDevice s) {
+  const auto qkv = matmul_each(x, weights.qkv, precision, {}, s);
+  const array mixed = attend(qkv[0], qkv[1], qkv[2]);
+  const array h = matmul(mixed, weights.out, precision, x, s);
+  const array g = matmul(h, weights.gate_up, precision, {}, s);
+  return matmul(g, weights.down, precision, h, s);
+}
+
 LayerResult decoder_layer_parts(const array& x, const LayerWeights& weights,
                                 Precision precision,
                                 std::vector<AttendRow> rows,
@@ -151,13 +161,15 @@ LayerResult decoder_layer_parts(const array& x, const LayerWeights& weights,
                                 const std::optional<array>& rope_table,
                                 mx::StreamOrDevice s) {
   options.precision = precision;
-  const auto qkv = matmul_each(x, weights.qkv, precision, {}, s);
-  Attended a =
-      attend(qkv[0], qkv[1], qkv[2], std::move(rows), options, rope_table, s);
-  const array h = matmul(a.out, weights.out, precision, x, s);
-  const array g = matmul(h, weights.gate_up, precision, {}, s);
-  return {matmul(g, weights.down, precision, h, s), std::move(a.done),
-          std::move(a.planes)};
+  std::optional<Attended> attended;
+  const array out = layer_around(
+      x, weights, precision,
+      [&](const array& q, const array& k, const array& v) {
+        attended = attend(q, k, v, std::move(rows), options, rope_table, s);
+        return attended->out;
+      },
+      s);
+  return {out, std::move(attended->done), std::move(attended->planes)};
 }
 
 }  // namespace quern

@@ -1,6 +1,7 @@
 // A transformer layer as one node: attention and a gated feed-forward block.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -33,7 +34,15 @@ LayerResult decoder_layer(const mx::array& x, const LayerWeights& weights,
                           const std::optional<mx::array>& rope_table,
                           mx::StreamOrDevice s = {});
 
-// Its meaning, node by node.
+// The layer around any attention, node by node: `attend` takes q [T, heads * D]
+// and k, v [T, kv_heads * D], and gives [T, heads * D].
+using AttendFunction = std::function<mx::array(
+    const mx::array& q, const mx::array& k, const mx::array& v)>;
+mx::array layer_around(const mx::array& x, const LayerWeights& weights,
+                       Precision precision, const AttendFunction& attend,
+                       mx::StreamOrDevice s = {});
+
+// The meaning of decoder_layer, node by node.
 LayerResult decoder_layer_parts(const mx::array& x, const LayerWeights& weights,
                                 Precision precision,
                                 std::vector<AttendRow> rows,
