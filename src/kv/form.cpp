@@ -136,10 +136,10 @@ KvForm::Decoded KvForm::decode(const Planes& p) const {
     case Kind::affine:
       return {affine_decoded(codec, p, 0), affine_decoded(codec, p, 3)};
     case Kind::turbo: {
-      const array k = turbo::decode_keys({p[0], p[1], p[2]}, codec.key_bits);
-      return {mx::astype(k, mx::float32),
-              turbo::decode_values({p[3], p[4]}, codec.value_bits,
-                                   turbo::ValueForm::rotated)};
+      return {
+          turbo::decode_keys({p[0], p[1], p[2]}, codec.key_bits, mx::float32),
+          turbo::decode_values({p[3], p[4]}, codec.value_bits,
+                               turbo::ValueForm::rotated)};
     }
   }
   fail("[kv.form] no kind {}", int(codec.kind));

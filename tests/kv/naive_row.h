@@ -74,14 +74,13 @@ inline Stored affine_stored(const KvCodec& codec, const Floats& x) {
 
 inline Stored turbo_keys(int bits, const Floats& x) {
   const int D = int(x.size()), G = D / turbo::kGroup;
-  Bytes codes(D * bits / 8), ignored;
+  Bytes codes(D * bits / 8);
   std::vector<uint16_t> scales(G), zeros(G);
   turbo::encode_keys(x.data(), D, bits, codes.data(), scales.data(),
                      zeros.data());
   Stored out{{codes, bytes_of(scales), bytes_of(zeros)}, Floats(D)};
   turbo::decode_keys(codes.data(), {scales.data()}, {zeros.data()}, D, bits,
                      out.values.data());
-  out.values = rounded(out.values, qmm::Number::bf16, &ignored);
   return out;
 }
 

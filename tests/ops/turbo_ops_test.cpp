@@ -342,8 +342,11 @@ TEST_P(TurboOps, MeaningInMlxsOps) {
         const KvPlanes meant{turbo::reference::encode_keys(x, kb),
                              turbo::reference::encode_values(x, vb)};
         expect_same(p, meant);
-        EXPECT_TRUE(same_bytes(turbo::decode_keys(p.keys, kb),
-                               turbo::reference::decode_keys(p.keys, kb)));
+        for (const mx::Dtype to : {mx::bfloat16, mx::float32}) {
+          EXPECT_TRUE(
+              same_bytes(turbo::decode_keys(p.keys, kb, to),
+                         turbo::reference::decode_keys(p.keys, kb, to)));
+        }
         for (ValueForm form :
              {ValueForm::eager, ValueForm::rotated, ValueForm::deferred}) {
           EXPECT_TRUE(

@@ -135,14 +135,15 @@ ValuePlanes encode_values(const array& v, int bits, StreamOrDevice s) {
           stored(scale, finite, s)};
 }
 
-array decode_keys(const KeyPlanes& planes, int bits, StreamOrDevice s) {
+array decode_keys(const KeyPlanes& planes, int bits, mx::Dtype dtype,
+                  StreamOrDevice s) {
   const array codes =
       mx::astype(unpack_bits(planes.codes, bits, s), mx::float32, s);
   const array zeros = per_group(planes.zeros, s);
   const array q = groups_of(codes, codes.shape(-1) / zeros.shape(-2), s);
   const array x =
       mx::multiply(mx::add(q, zeros, s), per_group(planes.scales, s), s);
-  return mx::astype(joined(x, s), mx::bfloat16, s);
+  return mx::astype(joined(x, s), dtype, s);
 }
 
 array decode_values(const ValuePlanes& planes, int bits, ValueForm form,

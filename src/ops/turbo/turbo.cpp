@@ -208,9 +208,13 @@ ValuePlanes encode_values(const array& v, int bits, mx::StreamOrDevice where) {
   return {out[0], out[1]};
 }
 
-array decode_keys(const KeyPlanes& planes, int bits, mx::StreamOrDevice where) {
+array decode_keys(const KeyPlanes& planes, int bits, mx::Dtype dtype,
+                  mx::StreamOrDevice where) {
   const mx::Stream s = stream_of(where);
   check_key_bits("decode_keys", bits);
+  if (dtype != mx::bfloat16 && dtype != mx::float32) {
+    fail("[turbo.decode_keys] gives bf16 or f32");
+  }
   const int D = head_dim_of(planes.codes, bits);
   if (!is_key_dim(D) || !good_keys(planes, bits, D)) {
     fail(
@@ -219,11 +223,10 @@ array decode_keys(const KeyPlanes& planes, int bits, mx::StreamOrDevice where) {
         bits == 8 ? "int8" : "uint8", bits);
   }
   if (!has_kernel(s, {planes.codes, planes.scales, planes.zeros})) {
-    return reference::decode_keys(planes, bits, s);
+    return reference::decode_keys(planes, bits, dtype, s);
   }
   return strided_ops("quern.turbo_decode_keys", s, {with_last(planes.codes, D)},
-                     {mx::bfloat16},
-                     {planes.codes, planes.scales, planes.zeros},
+                     {dtype}, {planes.codes, planes.scales, planes.zeros},
                      [bits](std::vector<array>& in, std::vector<array>& out) {
                        run_decode_keys(keys_of(in), bits, out[0]);
                      })[0];

@@ -26,8 +26,10 @@ KeyPlanes encode_keys(const mx::array& k, int bits, mx::StreamOrDevice s = {});
 ValuePlanes encode_values(const mx::array& v, int bits,
                           mx::StreamOrDevice s = {});
 
+// bf16, or the f32 that is rounded to it: what attention sums.
 mx::array decode_keys(const KeyPlanes& planes, int bits,
-                      mx::StreamOrDevice s = {});  // bf16
+                      mx::Dtype dtype = mx::bfloat16,
+                      mx::StreamOrDevice s = {});
 
 enum class ValueForm {
   eager,     // bf16, as encoded
@@ -57,6 +59,7 @@ KeyPlanes encode_keys(const mx::array& k, int bits, mx::StreamOrDevice s = {});
 ValuePlanes encode_values(const mx::array& v, int bits,
                           mx::StreamOrDevice s = {});
 mx::array decode_keys(const KeyPlanes& planes, int bits,
+                      mx::Dtype dtype = mx::bfloat16,
                       mx::StreamOrDevice s = {});
 mx::array decode_values(const ValuePlanes& planes, int bits, ValueForm form,
                         mx::StreamOrDevice s = {});
