@@ -11,8 +11,8 @@ export ASAN_OPTIONS ?= detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/tools/tsan.supp
 
-.PHONY: help chat serve build test bench bench-peers kv-quality sanitize asan tsan \
-        fuzz format
+.PHONY: help chat serve build test bench bench-peers kv-quality sanitize \
+        asan tsan fuzz format
 .NOTPARALLEL:
 
 help:

@@ -20,13 +20,7 @@ void set_scheme(std::string_view text, KvOptions& options) {
       throw UsageError("--kv: expected a file after config:");
     }
   } else {
-    try {
-      options.codec = parse_kv_codec(text, "config[:FILE]");
-    } catch (const Error& error) {
-      const std::string_view what = error.what();  // "[place] reason"
-      throw UsageError(
-          fmt::format("--kv: {}", what.substr(what.find(']') + 2)));
-    }
+    options.codec = codec_option("--kv", text, "config[:FILE]");
   }
 }
 
@@ -69,6 +63,17 @@ void warn_of_coarse_keys(const KvScheme& scheme, const TextModel& model) {
 }
 
 }  // namespace
+
+KvCodec codec_option(std::string_view flag, std::string_view text,
+                     std::string_view others) {
+  try {
+    return parse_kv_codec(text, others);
+  } catch (const Error& error) {
+    const std::string_view what = error.what();  // "[place] reason"
+    throw UsageError(
+        fmt::format("{}: {}", flag, what.substr(what.find(']') + 2)));
+  }
+}
 
 void add_kv_options(CLI::App& app, KvOptions& options) {
   add_value(

@@ -15,6 +15,11 @@ struct KvOptions {
   bool ring_same = false;
 };
 
+// The codec that the value of `flag` names. Throws UsageError that begins with
+// the flag; `others` as for parse_kv_codec.
+KvCodec codec_option(std::string_view flag, std::string_view text,
+                     std::string_view others = "");
+
 void add_kv_options(CLI::App& app, KvOptions& options);
 
 // What the options mean for a model whose files are at `path`. Says so where

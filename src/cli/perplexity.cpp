@@ -233,19 +233,13 @@ Compared parse_compared(std::string_view text) {
       text.remove_prefix(std::string_view(word).size());
     }
   }
-  compared.codec = parse_kv_codec(text);
+  compared.codec = codec_option("--compare", text);
   return compared;
 }
 
 void add_compare(CLI::App& app, std::vector<Compared>& compared) {
   const auto read = [&compared](const std::string& text) {
-    try {
-      compared.push_back(parse_compared(text));
-    } catch (const Error& error) {
-      const std::string_view what = error.what();  // "[place] reason"
-      throw UsageError(
-          fmt::format("--compare: {}", what.substr(what.find(']') + 2)));
-    }
+    compared.push_back(parse_compared(text));
   };
   add_values(app, "--compare", read,
              "Another KV scheme, run over the same windows: its perplexity, "
