@@ -102,10 +102,12 @@ class BenchRun {
       batch_.join({rows_.back()}, hidden);
       read();
     }
+    kv_bytes_ = held_bytes();
     const Stopwatch decode;
     const double before = thread_seconds();
     if (bench_.gen > 0) batch_.issue();
     for (int i = 0; i < bench_.gen; i++) {
+      kv_bytes_ = held_bytes();  // the last issue ends the rows
       batch_.issue();
       read();
     }
@@ -114,14 +116,16 @@ class BenchRun {
     return times;
   }
 
-  size_t kv_bytes() const {
+  // At the end of the run.
+  size_t kv_bytes() const { return kv_bytes_; }
+  Row& row() { return rows_.front()->row; }
+
+ private:
+  size_t held_bytes() const {
     size_t sum = batch_.merged_bytes();
     for (const DecodeRowPtr& row : rows_) sum += row->row.bytes();
     return sum;
   }
-  Row& row() { return rows_.front()->row; }
-
- private:
   void add(Row row) {
     rows_.push_back(std::make_shared<DecodeRow>(
         DecodeRow{.row = std::move(row),
@@ -137,6 +141,7 @@ class BenchRun {
   const BenchCase& bench_;
   std::vector<DecodeRowPtr> rows_;
   DecodeBatch batch_;
+  size_t kv_bytes_ = 0;
 };
 
 }  // namespace

@@ -231,6 +231,7 @@ Compared parse_compared(std::string_view text) {
     if (text.starts_with(word)) {
       compared.precision = precision;
       text.remove_prefix(std::string_view(word).size());
+      break;
     }
   }
   compared.codec = codec_option("--compare", text);

@@ -22,7 +22,8 @@ auto checked(const Config& entry, Call call) {
   try {
     return call();
   } catch (const Error& error) {
-    entry.refuse(error.what());
+    const std::string_view what = error.what();  // "[place] reason"
+    entry.refuse(std::string(what.substr(what.find(']') + 2)));
   }
 }
 
@@ -37,7 +38,7 @@ KvCodec codec_of(const Config& entry) {
   }
   if (!entry.find("bits")) entry.refuse("expected bits or a scheme");
   const int bits = one_of(entry, "bits", {4, 8, 16});
-  if (bits == 16) return raw_kv();
+  if (bits == 16) return raw_kv();  // of any group
   const bool grouped = entry.find("group_size");
   return affine_kv(bits, grouped ? one_of(entry, "group_size", {32, 64}) : 64);
 }

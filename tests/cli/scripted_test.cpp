@@ -258,6 +258,17 @@ TEST(Logits, NanIsReported) {
                 {"the model gave", "nan"});
 }
 
+TEST(Bench, TellsTheBytesOfMergedRows) {
+  const auto bytes = [](const char* layout) {
+    const Done done =
+        quern({"bench", kModel, "--prompt=8", "--gen=2", "--batch=2",
+               "--runs=1", "--json", "--batch-layout", layout});
+    return int64_t(Json::parse(done.out)[0]["kv_bytes"]);
+  };
+  EXPECT_GT(bytes("ragged"), 0);
+  EXPECT_GE(bytes("merged"), bytes("ragged"));
+}
+
 TEST(Perplexity, FaultsInWhatIsCompared) {
   const TempDir dir;
   const Path text = dir.write("t", "abcdef");
@@ -268,6 +279,9 @@ TEST(Perplexity, FaultsInWhatIsCompared) {
   const Done done = perplexity({"--compare", "raw", "--compare=turbo:k4v9"});
   EXPECT_EQ(done.code, 2);
   EXPECT_THAT(done.err, testing::HasSubstr("--compare: turbo values"));
+  for (const char* twice : {"fast:exact:raw", "exact:fast:raw"}) {
+    EXPECT_EQ(perplexity({"--compare", twice}).code, 2) << twice;
+  }
   expect_failed(perplexity({"--context=4", "--skip=4"}), {"--skip 4 leaves"});
   expect_failed(perplexity({"--skip=100"}),
                 {"tokens, at least 101 are needed"});

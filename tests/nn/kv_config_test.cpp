@@ -84,18 +84,18 @@ TEST(KvConfig, AFaultNamesFileEntryAndWhatIsExpected) {
       {R"([{"layer_idx": 0, "bits": 8, "group_size": 128}])",
        "kv.json[0]: group_size must be one of 32, 64, got 128"},
       {R"([{"layer_idx": 3, "bits": 8}])",
-       "kv.json[0]: [kv_codec] 8 takes head dims up to 512 that are multiples "
+       "kv.json[0]: 8 takes head dims up to 512 that are multiples "
        "of its group, not 96"},
       {R"([{"layer_idx": 3, "scheme": "turbo"}])",
-       "kv.json[0]: [kv_codec] turbo-k8v3 takes head dims 64, 128, 256 and "
+       "kv.json[0]: turbo-k8v3 takes head dims 64, 128, 256 and "
        "512, not 96"},
       {R"([{"layer_idx": 0, "scheme": 8}])",
        "kv.json[0]: scheme must be a string"},
       {R"([{"layer_idx": 0, "scheme": "3\n"}])",
-       "kv.json[0]: [kv_codec] no KV scheme '3\\x0A': expected one of raw, 4, "
+       "kv.json[0]: no KV scheme '3\\x0A': expected one of raw, 4, "
        "8, turbo[:k#v#]"},
       {R"([{"layer_idx": 0, "scheme": "turbo:k3v3"}])",
-       "kv.json[0]: [kv_codec] turbo keys have 2, 4, 5 or 8 bits, not 3"},
+       "kv.json[0]: turbo keys have 2, 4, 5 or 8 bits, not 3"},
       {R"([{"layer_idx": 0, "scheme": "8", "bits": 8}])",
        "kv.json[0]: a scheme leaves no place for bits"},
       {R"([{"layer_idx": 0, "scheme": "8", "group_size": 32}])",

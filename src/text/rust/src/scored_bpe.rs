@@ -84,7 +84,12 @@ impl ScoredBpe {
         let of = |id: u32| token(text, ends, id as usize);
         let same = |other: &u32| of(*other) == of(id);
         match self.ids.find_mut(hasher.hash_one(of(id)), same) {
-            Some(before) => *before = id,
+            Some(before) => {
+                let rank = self.ranks[*before as usize];
+                *before = id;
+                let own = &mut self.ranks[id as usize];
+                *own = rank.min(*own);
+            }
             None => {
                 let hash = |id: &u32| hasher.hash_one(of(*id));
                 self.ids.insert_unique(hash(&id), id, hash);
@@ -140,27 +145,33 @@ impl ScoredBpe {
     /// which takes its neighbours in.
     fn characters(&self, word: &str) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::with_capacity(word.len());
-        let mut push = |id, start, length| match parts.last_mut() {
-            Some(last) if Some(id) == self.unk && last.id == id => last.length += length,
-            _ => parts.push(Part {
-                id,
-                start,
-                length,
-                before: parts.len().wrapping_sub(1),
-                after: parts.len() + 1,
-            }),
+        let mut unknown_end = NONE;
+        let mut add = |id, start, length, is_unknown| {
+            match parts.last_mut() {
+                Some(last) if is_unknown && start == unknown_end => last.length += length,
+                _ => parts.push(Part {
+                    id,
+                    start,
+                    length,
+                    before: parts.len().wrapping_sub(1),
+                    after: parts.len() + 1,
+                }),
+            }
+            if is_unknown {
+                unknown_end = start + length;
+            }
         };
         for (start, c) in word.char_indices() {
             let text = &word[start..start + c.len_utf8()];
             let bytes = || text.bytes().map(|b| self.bytes[b as usize]);
             if let Some(id) = self.find(text) {
-                push(id, start, text.len());
+                add(id, start, text.len(), false);
             } else if bytes().all(|id| id.is_some()) {
                 for (i, id) in bytes().flatten().enumerate() {
-                    push(id, start + i, 1);
+                    add(id, start + i, 1, false);
                 }
             } else if let Some(unk) = self.unk {
-                push(unk, start, text.len());
+                add(unk, start, text.len(), true);
             }
         }
         if let Some(last) = parts.last_mut() {
