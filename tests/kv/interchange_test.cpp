@@ -2,41 +2,17 @@
 #include "kv/interchange.h"
 
 #include "base/error_of.h"
-#include "kv/cache.h"
-#include "kv/every_codec.h"
-#include "kv/naive_row.h"
+#include "kv/cache_cases.h"
 
 namespace quern {
 namespace {
 
 using test::Floats;
 using test::Token;
+using Case = test::CacheCase;
 
-constexpr test::Shape kShape{4, 2, 64};
-constexpr int kWindow = 40;
-
-struct Case {
-  KvCodec codec;
-  int window;
-
-  KvShape shape() const { return {codec, kShape.kv_heads, kShape.head_dim}; }
-  Layout layout() const {
-    return window > 0 ? Layout::ring(window) : Layout::append();
-  }
-  Cache cache() const { return Cache(shape(), layout()); }
-};
-
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  for (const KvCodec& codec : test::every_codec()) {
-    for (int window : {0, kWindow}) cases.push_back({codec, window});
-  }
-  return cases;
-}
-
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  return test::as_name(info.param.cache().signature());
-}
+constexpr test::Shape kShape = Case::kShape;
+constexpr int kWindow = Case::kWindow;
 
 // The tokens that follow; what they see.
 Floats feed(Cache& cache, int count) {
@@ -62,8 +38,8 @@ test::Bytes own_bytes(const Cache& cache) {
 }
 
 class Interchange : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Kv, Interchange, testing::ValuesIn(all_cases()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kv, Interchange, testing::ValuesIn(test::all_cases()),
+                         test::case_name);
 
 TEST_P(Interchange, PlanesAreThoseOfTheList) {
   const Case& c = GetParam();

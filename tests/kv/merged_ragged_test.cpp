@@ -2,21 +2,19 @@
 // in one buffer (MergedCache), for every codec and layout.
 #include <deque>
 
-#include "kv/cache.h"
-#include "kv/every_codec.h"
+#include "kv/cache_cases.h"
 #include "kv/interchange.h"
 #include "kv/merged.h"
-#include "kv/naive_row.h"
 
 namespace quern {
 namespace {
 
 using test::Floats;
 using test::Token;
+using Case = test::CacheCase;
 
-constexpr test::Shape kShape{4, 2, 64};
+constexpr test::Shape kShape = Case::kShape;
 constexpr float kScale = 0.125f;  // 1 / sqrt(head_dim)
-constexpr int kWindow = 40;       // a ring has 64 + 256 slots of its own
 
 // Made once: every case sees the same rows.
 const Token& token_of(int row, int position) {
@@ -26,30 +24,6 @@ const Token& token_of(int row, int position) {
     tokens.push_back(test::token_of(row, int(tokens.size()), kShape));
   }
   return tokens[position];
-}
-
-struct Case {
-  KvCodec codec;
-  int window;
-
-  KvForm form() const { return {codec, kShape.kv_heads, kShape.head_dim}; }
-  KvShape shape() const { return {codec, kShape.kv_heads, kShape.head_dim}; }
-  Layout layout() const {
-    return window > 0 ? Layout::ring(window) : Layout::append();
-  }
-};
-
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  for (const KvCodec& codec : test::every_codec()) {
-    for (int window : {0, kWindow}) cases.push_back({codec, window});
-  }
-  return cases;
-}
-
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  return test::as_name(
-      Cache(info.param.shape(), info.param.layout()).signature());
 }
 
 // A part of one token after the other: [T, heads * D].
@@ -241,7 +215,8 @@ TEST_P(Forms, RaggedRowsEqualMergedRowsEqualRowsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kv, Forms, testing::ValuesIn(all_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Kv, Forms, testing::ValuesIn(test::all_cases()),
+                         test::case_name);
 
 }  // namespace
 }  // namespace quern
